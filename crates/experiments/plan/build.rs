@@ -1,8 +1,8 @@
-//! Passes a hash of the sources that determine simulation results to the program, as `SIMULATOR`.
+//! Computes a hash of the sources that determine simulation results, and passes it to the program as `SIMULATOR`.
 //!
 //! A result belongs to the simulator that computed it. The version number does not identify the simulator, because most
-//! changes leave it unchanged. A hash of the executable differs between the command line and the Python package, and
-//! between two builds of the same sources. Comments and tests do not count.
+//! changes leave it unchanged. A hash of the executable does not either: it differs between the command line and the
+//! Python package, and between two builds of the same sources. Comments and tests do not affect this hash.
 
 #[path = "src/simulator_sources.rs"]
 mod simulator_sources;
@@ -19,12 +19,12 @@ fn main() {
         println!("cargo::rerun-if-changed={}", source.display());
         let decides = |file: &PathBuf| file.strip_prefix(&root).is_ok_and(simulator_sources::decides);
         for file in files(&source).iter().filter(|file| decides(file)) {
-            // The file is missing if a package ships its sources without it.
+            // The file is missing if a package contains its sources without this file.
             let Ok(text) = read_to_string(file) else { continue };
             for line in simulator_sources::decisive_lines(&text) {
                 hasher.update(line.as_bytes()).update(b"\n");
             }
-            // Separate the files, so that moving lines from one to the next changes the hash.
+            // Separate the files, so that the hash changes when lines are moved from one file to the next.
             hasher.update(b"\0");
         }
     }

@@ -217,6 +217,9 @@ fn nodes_record_their_work_and_messages() {
         let [sent, received] = &tracks.messages;
         // Messages in flight when recording ends are not received.
         let (came, left) = (received.len(), sent.len());
-        assert!(received.is_subset(sent) && left < came + 40 && left > 32, "{came} of {left} sent messages were received");
+        assert!(
+            received.is_subset(sent) && left < came + 40 && left > 32,
+            "{came} of {left} sent messages were received"
+        );
     }
 }

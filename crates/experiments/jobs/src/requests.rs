@@ -157,7 +157,10 @@ mod tests {
             let reads = requests.iter().filter(|request| request.operation == Operation::Read).count();
             let off = reads as f64 / 1000.0 - f64::from(percent);
             // For 50 % reads, four standard deviations of the share are 0.6 %.
-            assert!(off.abs() < if percent % 100 == 0 { 1e-9 } else { 0.7 }, "expected {percent} % reads, found {reads}");
+            assert!(
+                off.abs() < if percent % 100 == 0 { 1e-9 } else { 0.7 },
+                "expected {percent} % reads, found {reads}"
+            );
         }
     }
 

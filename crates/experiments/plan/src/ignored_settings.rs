@@ -8,8 +8,8 @@ use experiment::FieldSet;
 use crate::plan_errors::PlanErrors;
 use crate::settings::Series;
 
-/// Settings without effect on any cell so far, by place and key, each with the reason; `None` once a cell uses the
-/// setting.
+/// Settings by place and key. Each has the reason why it has had no effect on any cell so far; `None` if a cell has
+/// used it.
 #[derive(Debug, Default)]
 pub(crate) struct IgnoredSettings(BTreeMap<(usize, usize, String), Option<String>>);
 
@@ -26,7 +26,7 @@ impl IgnoredSettings {
         }
     }
 
-    /// Reports every setting without effect on any cell.
+    /// Reports every setting that has no effect on any cell.
     pub(crate) fn report_to(self, misfits: &PlanErrors) {
         for ((start, end, key), why) in self.0 {
             if let Some(why) = why {

@@ -4,10 +4,10 @@
 //!   {"program":"0.1.0+8f...","key":"5c...","wall_ns":52100000,"trial":{"elapsed_ns":666000000,...}}
 //! ```
 //!
-//! Lines are only appended, each in one write. Completed trials therefore survive any end of the program. At worst the
-//! last line is torn, and invalid lines are skipped. Lines of another program version are ignored, because its results
-//! may differ. Lines may repeat and may stand in any order: to merge journals, read one after the other, or concatenate
-//! their files.
+//! Lines are only appended, each with one write. So completed trials survive any end of the program. At worst the last
+//! line is torn, and invalid lines are skipped. Lines of another program version are ignored, because its results may
+//! differ. Lines may be repeated and in any order. To merge journals, read one after the other, or concatenate their
+//! files.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -44,7 +44,7 @@ pub enum JournalError {
         /// Error of the operating system.
         error: io::Error,
     },
-    /// The file is not a journal. It was not modified.
+    /// The file is not a journal. It has not been modified.
     #[error(
         "{}: its first line is not that of a journal of trials; it was not changed. Name the journal of an \
          earlier run, or a new file", .0.display()
@@ -66,7 +66,7 @@ pub enum JournalError {
     },
 }
 
-/// Beginning of every line, in all versions of the program.
+/// Beginning of every line, in all program versions.
 const LINE_START: &[u8] = b"{\"program\":\"";
 
 /// A line of the file.
@@ -84,8 +84,8 @@ impl Journal {
         Journal::default()
     }
 
-    /// Opens or creates the journal in the file at `path`. Recorded trials are appended to it. The file is locked until
-    /// this value is dropped, so another `open` of it fails with `InUse`.
+    /// Opens or creates the journal in the file at `path`. New trials are appended to the file. The file is locked
+    /// until this value is dropped, so another `open` of the same file fails with `InUse`.
     pub fn open(path: &Path) -> Result<Journal, JournalError> {
         let failed = |error| JournalError::File { path: path.to_owned(), error };
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
@@ -100,14 +100,14 @@ impl Journal {
         expect_journal(&text, path)?;
         journal.take(&text, path)?;
         if text.last().is_some_and(|&byte| byte != b'\n') {
-            // End a torn line, so that new lines start at the margin.
+            // Terminate a torn line, so that new lines start at the margin.
             (&file).write_all(b"\n").map_err(failed)?;
         }
         journal.file = Some((path.to_owned(), file));
         Ok(journal)
     }
 
-    /// Adds the trials of the file at `path` without writing to any file. Merging a journal twice has no further
+    /// Adds the trials of the file at `path`, without writing to any file. Merging the same journal again has no
     /// effect.
     pub fn merge(&mut self, path: &Path) -> Result<(), JournalError> {
         let text =
@@ -116,12 +116,12 @@ impl Journal {
         self.take(&text, path)
     }
 
-    /// Adds the trials of `text`, the text of a journal, without writing to any file. Errors name `from`.
+    /// Adds the trials of `text`, the text of a journal, without writing to any file. Errors mention `from`.
     pub fn merge_text(&mut self, text: &str, from: &str) -> Result<(), JournalError> {
         self.take(text.as_bytes(), Path::new(from))
     }
 
-    /// Removes all trials, including those in the file.
+    /// Removes all trials, in memory and in the file.
     pub fn clear(&mut self) -> Result<(), JournalError> {
         if let Some((path, file)) = &self.file {
             file.set_len(0).map_err(|error| JournalError::File { path: path.clone(), error })?;
@@ -149,7 +149,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds a trial and its run time on this computer, and appends it to the file, if any.
+    /// Adds a trial and its run time on this computer. Appends the trial to the file, if the journal has one.
     pub fn record(
         &mut self,
         key: TrialKey,
@@ -170,7 +170,7 @@ impl Journal {
         self.entries.iter().map(|(key, (measurement, wall))| (*key, measurement, *wall))
     }
 
-    /// Returns all trials as the text of a journal, to be merged elsewhere.
+    /// Returns all trials as the text of a journal, which can be merged into another one.
     pub fn to_text(&self) -> String {
         self.entries().map(|(key, measurement, wall)| line(key, measurement, wall)).collect()
     }
@@ -206,8 +206,8 @@ impl Journal {
     }
 }
 
-/// Rejects the text of a file that is not a journal. Empty files are accepted, and so are files that begin with a torn
-/// piece of a journal line.
+/// Rejects the text of a file that is not a journal. Accepts an empty file, and a file that begins with a torn journal
+/// line.
 fn expect_journal(text: &[u8], path: &Path) -> Result<(), JournalError> {
     let mut lines = text.split(|&byte| byte == b'\n');
     let first = lines.find(|line| line.len() >= LINE_START.len() || !LINE_START.starts_with(line));

@@ -14,7 +14,7 @@ use crate::reference::PlanKey;
 use crate::settings::Chosen;
 use crate::table::{Type, Value};
 
-/// A kind of cases in plans, with everything in which the two kinds differ.
+/// A kind of cases in plans, with everything in which the kinds differ.
 ///
 /// Implemented for [`Case`](experiment::Case), one access method by one pattern, and for
 /// [`PlacementCase`](experiment::PlacementCase), jobs that share disks.
@@ -22,31 +22,32 @@ pub trait PlanKind: PlannedCase + Clone + Debug + 'static {
     /// Settings of a case, from its table of fields.
     type Choices: FieldSet<Case = Self>;
 
-    /// Rest of a case besides its settings, and part of the combinations: for example an access pattern.
+    /// The part of a case that is not a setting, for example an access pattern. Each subject of a plan is combined with
+    /// each series.
     type Subject;
 
     /// Keys that are allowed only at the top of a plan.
     const TOP: &'static [PlanKey];
 
-    /// Quantities of a cell that a published table or figure can show. Results are compared by the first.
+    /// Quantities of a cell that a published table or figure can show. Cells are compared by the first one.
     const QUANTITIES: &'static [Quantity];
 
-    /// Parts of a cell's name besides its series.
+    /// Parts of a cell's name in addition to its series.
     const PLACE: &'static [PlaceKey];
 
-    /// Further measures of a cell in results.
+    /// Additional measures of a cell in results.
     const MEASURES: &'static [Measure];
 
-    /// Returns the parts of this case's name besides its series: one value for each of [`PLACE`](Self::PLACE).
+    /// Returns the parts of this case's name in addition to its series: one value for each of [`PLACE`](Self::PLACE).
     fn place(&self) -> Vec<Value>;
 
-    /// Returns the name of the only variant in a plan that defines none; empty if there is no such name.
+    /// Returns the name of the only variant in a plan that defines none; an empty text if it has no name.
     fn usual_name(choices: &Self::Choices) -> String;
 
     /// Returns the subjects that a plan lists.
     fn subjects(table: &DeTable<'_>, misfits: &PlanErrors) -> impl ExactSizeIterator<Item = Self::Subject>;
 
-    /// Returns the case of a subject with the settings of a variant, or `None` if plans leave this case out.
+    /// Returns the case of a subject with the settings of a variant, or `None` if plans exclude this case.
     fn case(
         subject: &Self::Subject,
         variant: &Chosen<String>,
@@ -55,19 +56,19 @@ pub trait PlanKind: PlannedCase + Clone + Debug + 'static {
         seed: u64,
     ) -> Result<Option<Self>, Misfit>;
 
-    /// Returns the place of a subject's mistake in the plan, if the variant is not at fault.
+    /// Returns the place of the subject in the plan if the subject, and not the variant, is the mistake.
     fn place_of(error: &experiment::Error, subject: &Self::Subject) -> Option<Range<usize>>;
 }
 
-/// A part of a cell's name besides its series.
+/// A part of a cell's name in addition to its series.
 #[derive(Clone, Copy, Debug)]
 pub struct PlaceKey {
-    /// Name in the form of a selection of trials.
+    /// Name of the part, as shown in the form of a selection of trials.
     pub name: &'static str,
     /// Column in tables of results.
     pub column: &'static str,
     /// Kind of its values.
     pub kind: Type,
-    /// Values that a selection may have here, for error messages.
+    /// Values that a selection can have for this part, for error messages.
     pub expected: &'static str,
 }

@@ -1,17 +1,18 @@
-//! Experiments as data: plans, their runs, their results.
+//! Experiments as data: plans, their runs, and their results.
 //!
 //! ```text
 //!   plan.toml --.
 //!   plan.toml --+-> Plan: cells -> the trials, each once -> run -> Journal -> results -> Table: CSV, Parquet
 //!               |                                                ^        |
-//!               '------- a rerun does only what is missing ------'--------'
+//!               '------ a rerun runs only missing trials --------'--------'
 //! ```
 //!
-//! A [`Plan`] is a TOML file that describes simulations. Every combination of its variants, varied values, patterns and
-//! record sizes is a [`PlannedCell`]. A plan has one [`PlanKind`], a parameter of all types with cells: access methods,
-//! or jobs that share disks. The whole plan is checked before any simulation runs. The trials of all cells are
-//! [`PlannedTrial`]s; equal trials occur once, even across plans. [`execute`] runs the trials that a [`Journal`] lacks.
-//! [`results()`] combines plans and journal, and [`cell_table`] and [`trial_table`] convert the results to tidy tables.
+//! A [`Plan`] is a TOML file that describes simulations. Each combination of its variants, varied values, patterns and
+//! record sizes is a [`PlannedCell`]. A plan has one [`PlanKind`]: access methods, or jobs that share disks. The kind
+//! is a parameter of all types that have cells. The whole plan is checked before any simulation runs. The trials of all
+//! cells are [`PlannedTrial`]s; equal trials occur once, even across plans. [`execute`] runs the trials that a
+//! [`Journal`] lacks. [`results()`] combines plans and journal, and [`cell_table`] and [`trial_table`] convert the
+//! results to tidy tables.
 //!
 //! - `value.rs`: TOML values with their places in the file.
 //! - `reference.rs`: the keys of a plan that are not fields of its cases.
@@ -21,7 +22,7 @@
 //!   `plan_set.rs`: plans of one kind that run together.
 //! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: selection of trials by name.
 //! - `measurement.rs`, `journal.rs`: the stored data of a trial, and their file; `measure.rs`: the reported quantities.
-//! - `simulator_sources.rs`: the source lines that form the simulator's identity.
+//! - `simulator_sources.rs`: the source lines that determine the simulator's hash.
 //! - `results.rs`, `table.rs`: results, and the files they are written to.
 
 mod ignored_settings;

@@ -2,7 +2,7 @@
 
 use crate::measurement::{Busy, Measurement, PlacedMeasurement};
 
-/// A quantity that compares cells, and that a published table or figure can show.
+/// A quantity by which cells are compared, and which a published table or figure can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Throughput in MiB/s.
@@ -13,12 +13,12 @@ pub enum Quantity {
     Time,
 }
 
-/// A measure of a trial, with a column in the tables of results. For a cell it is the mean of the trials.
+/// A measure of a trial, which is a column in the tables of results. The measure of a cell is the mean of its trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// Name of its column, with the unit last.
+    /// Name of the column, with the unit last.
     pub column: &'static str,
-    /// Function that returns its value, if the trial has one.
+    /// Function that returns the value, if the trial has one.
     pub of: MeasureOf,
 }
 
@@ -50,7 +50,7 @@ impl Quantity {
         }
     }
 
-    /// Returns the value in a trial.
+    /// Returns the value for a trial.
     pub fn of(self, measurement: &Measurement) -> f64 {
         match self {
             Quantity::Throughput => measurement.throughput_mib_s(),
@@ -89,10 +89,10 @@ impl Measure {
     /// Number of messages between nodes.
     pub(crate) const MESSAGES: Measure = whole("messages", |measurement| Some(measurement.messages));
 
-    /// Simulated time, for kinds of plans that compare cells by another quantity.
+    /// Simulated time, for kinds of plans whose cells are compared by another quantity.
     pub(crate) const VIRTUAL_TIME: Measure = number("virtual_s", |measurement| Some(measurement.elapsed_s()));
 
-    /// Returns the value in a trial as a number.
+    /// Returns the value for a trial as a number.
     pub fn number(&self, measurement: &Measurement) -> Option<f64> {
         match self.of {
             MeasureOf::Whole(of) => of(measurement).map(|whole| whole as f64),
@@ -112,7 +112,7 @@ const fn number(column: &'static str, of: fn(&Measurement) -> Option<f64>) -> Me
 /// Function that returns the busy times of the parts of one kind.
 type Parts = fn(&Measurement) -> Busy;
 
-/// Kinds of parts with utilisation in the results.
+/// Kinds of parts whose utilisation is in the results.
 pub(crate) const PARTS: [(&str, Parts); 6] = [
     ("disk", |measurement| measurement.disks),
     ("bus", |measurement| measurement.buses),

@@ -1,4 +1,4 @@
-//! Stored data of a trial. All are whole numbers, so that a file preserves them exactly.
+//! Stored data of a trial. All of them are whole numbers, so that a file preserves them exactly.
 
 use description::MachineDescription;
 use experiment::{PlacementCase, PlacementOutcome, Trial};
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Measurement {
     /// Virtual time from the common start until all data are in place, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Number of bytes moved by all compute nodes.
+    /// Number of bytes that all compute nodes transferred.
     pub bytes_moved: u64,
-    /// Number of disk movements of all disks.
+    /// Number of movements of all disks.
     pub disk_movements: u64,
     /// Statistics of the write cache, if the trial used one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,15 +24,16 @@ pub struct Measurement {
     pub events: u64,
     /// Number of messages.
     pub messages: u64,
-    /// Hash of all events of the trial: equal for equal trials.
+    /// Hash of all events of the trial. Equal trials have equal hashes.
     pub digest: u64,
     /// Busy times of the disks: arm movement, or rotation of the medium for a request.
     pub disks: Busy,
     /// Busy times of the buses: transfer of bytes.
     pub buses: Busy,
-    /// Busy times of the links between nodes and the network, for each direction separately: occupied by a message.
+    /// Busy times of the links between nodes and the network, separately for each direction: a link is busy while a
+    /// message occupies it.
     pub links: Busy,
-    /// Busy times of the links between routers, if any: occupied by a message.
+    /// Busy times of the links between routers, if any: a link is busy while a message occupies it.
     pub router_links: Busy,
     /// Busy times of the compute nodes' processors: threads and interrupts.
     pub compute_processors: Busy,
@@ -43,7 +44,7 @@ pub struct Measurement {
 /// Measurement of jobs that share disks in a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedMeasurement {
-    /// End of each job, by number, in nanoseconds since the first job began.
+    /// End of each job by number, in nanoseconds since the start of the first job.
     pub ends_ns: Vec<u64>,
     /// Number of blocks that all jobs have read.
     pub blocks_read: u64,
@@ -53,24 +54,24 @@ pub struct PlacedMeasurement {
     pub read_ns: u64,
     /// w: mean time of a disk to write a block, in nanoseconds.
     pub write_ns: u64,
-    /// Largest number of writes that were pending at one disk.
+    /// Maximum number of pending writes at any disk.
     pub pending_writes_most: u64,
-    /// Largest number of blocks in pending writes at one disk.
+    /// Maximum number of blocks in pending writes at any disk.
     pub pending_blocks_most: u64,
-    /// Growth rate of the first queue of a copy that grew, in thousandths of blocks a second, measured from a hundred
-    /// blocks to its longest.
+    /// For a copy: growth rate of the first queue that grew, in thousandths of blocks per second, measured from a
+    /// hundred blocks to the maximum of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<u64>,
-    /// Pending blocks of each disk of a copy, at the beginning of each of [`BACKLOG_STEPS`] equal parts of the time.
+    /// For a copy: pending blocks of each disk, at the start of each of [`BACKLOG_STEPS`] equal parts of the time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backlogs: Vec<Vec<u64>>,
 }
 
-/// Number of parts of the time for which a copy's queue lengths are stored.
+/// Number of equal parts of the time at which the queue lengths of a copy are stored.
 pub const BACKLOG_STEPS: u64 = 128;
 
-/// Number of blocks above which a queue counts as growing: the writes of several reads, several times the threshold of
-/// a copy.
+/// Minimum number of blocks of a queue that counts as growing: the writes of several reads, and several times the
+/// threshold of a copy.
 const GROWING_BLOCKS: u64 = 100;
 
 impl PlacedMeasurement {
@@ -110,7 +111,7 @@ impl PlacedMeasurement {
     }
 }
 
-/// Returns the growth rate of the queue that grew first, or `None` if no queue grew.
+/// Returns the growth rate of the queue that was the first to grow, or `None` if no queue grew.
 fn growth(outcome: &PlacementOutcome) -> Option<u64> {
     let growing = outcome.backlogs.iter().filter_map(|all| Some((all.first_above(GROWING_BLOCKS)?, all)));
     let (begin, first) = growing.min_by_key(|(begin, _)| *begin)?;
@@ -132,11 +133,11 @@ fn backlogs(outcome: &PlacementOutcome) -> Vec<Vec<u64>> {
 pub struct FlushCount {
     /// Number of flushes.
     pub flushes: u64,
-    /// Number of flushes due to a full directory.
+    /// Number of flushes because of a full directory.
     pub directory_flushes: u64,
     /// Number of blocks that the busiest disk wrote in the largest flush.
     pub blocks_of_a_disk_most: u64,
-    /// Number of blocks that the least busy disk wrote in that flush.
+    /// Number of blocks that the least busy disk wrote in the same flush.
     pub blocks_of_a_disk_fewest: u64,
     /// Mean latency of a write, in nanoseconds.
     pub write_mean_ns: u64,
@@ -144,13 +145,13 @@ pub struct FlushCount {
     pub write_99_ns: u64,
     /// Longest latency of a write, in nanoseconds.
     pub write_longest_ns: u64,
-    /// Time of all flushes for sending the directories to the I/O nodes, at the slowest member, in nanoseconds.
+    /// Time in all flushes for sending the directories to the I/O nodes, at the slowest member, in nanoseconds.
     #[serde(default)]
     pub telling_ns: u64,
-    /// Time after that for waiting for the other members, in nanoseconds.
+    /// Time in all flushes, after the sending, for waiting for the other members, in nanoseconds.
     #[serde(default)]
     pub meeting_ns: u64,
-    /// Time after that for the work of the I/O nodes, in nanoseconds.
+    /// Time in all flushes, after the waiting, for the work of the I/O nodes, in nanoseconds.
     #[serde(default)]
     pub moving_ns: u64,
 }
@@ -221,16 +222,17 @@ impl Measurement {
         Duration::from_nanos(self.elapsed_ns).as_secs_f64()
     }
 
-    /// Returns the mean share of the time in which parts were busy; `None` without parts.
+    /// Returns the share of the time in which parts were busy, as the mean over the parts; `None` if there are no
+    /// parts.
     ///
-    /// Work counts in full at its start, so the last work may extend beyond the end of the time. The result is
-    /// therefore limited to 1.
+    /// All work counts at its start, so the last work may extend beyond the end of the measured time. Therefore the
+    /// result is limited to 1.
     pub fn mean_utilisation(&self, busy: Busy) -> Option<f64> {
         let time = (busy.parts * self.elapsed_ns) as f64;
         (busy.parts > 0).then(|| (busy.total_ns as f64 / time).min(1.0))
     }
 
-    /// Returns the share of the time in which the busiest part was busy; `None` without parts.
+    /// Returns the share of the time in which the busiest part was busy; `None` if there are no parts.
     pub fn most_utilisation(&self, busy: Busy) -> Option<f64> {
         (busy.parts > 0).then(|| (busy.most_ns as f64 / self.elapsed_ns as f64).min(1.0))
     }

@@ -1,4 +1,4 @@
-//! Plans of access methods, the cases of the reports: their keys besides those of every plan.
+//! Plans of access methods, the cases of the reports: their keys in addition to those of every plan.
 //!
 //! ```toml
 //! name = "table-02"
@@ -18,9 +18,9 @@
 //!
 //! The settings are the fields of `crates/experiments/experiment/src/fields.rs`.
 //!
-//! A group of patterns excludes the cases that the reports exclude. If the plan also has records of a block or more,
-//! `ra`, `rn` and `wn` with smaller records are left out. Their nodes access the whole file in one request anyway.
-//! Explicitly listed patterns are kept.
+//! If a plan names a group of patterns, the cases that the reports exclude are left out: if the plan also has records
+//! of a block or more, `ra`, `rn` and `wn` are run only with the largest records, because their nodes access the whole
+//! file in one request anyway. Patterns that a plan lists explicitly are always run.
 
 use std::ops::Range;
 
@@ -41,11 +41,11 @@ use crate::value::TomlValue;
 
 const RECORD_BYTES: u64 = 8192;
 
-/// The access of all variants in a cell: a pattern with records of one size.
+/// The subject of a cell: an access pattern with records of one size.
 pub struct PatternSubject {
     pattern: Chosen<AccessPattern>,
     record: Chosen<u64>,
-    /// Size of the plan's largest records, if the pattern is left out with smaller ones.
+    /// Size in bytes of the plan's largest records, if the pattern is excluded with smaller ones.
     largest: Option<u64>,
 }
 
@@ -70,12 +70,12 @@ impl PlanKind for Case {
         vec![Value::Text(self.pattern.to_string()), Value::Integer(self.problem.record_bytes)]
     }
 
-    /// Returns the method, because variants mostly differ in it.
+    /// Returns the method, because variants mostly differ in their methods.
     fn usual_name(choices: &Choices) -> String {
         choices.method.map_or_else(String::new, |method| method.to_string())
     }
 
-    /// Returns the patterns for each size of records.
+    /// Returns each pattern with each record size.
     fn subjects(table: &DeTable<'_>, misfits: &PlanErrors) -> impl ExactSizeIterator<Item = PatternSubject> {
         let (patterns, by_group) = patterns(table.get("patterns").map(TomlValue), misfits);
         let records = records(table.get("records").map(TomlValue), misfits);
@@ -120,10 +120,10 @@ impl PlanKind for Case {
 
 /// Memory in bytes for each block of a simulated file, without the block's contents: requests, places and cache slots.
 /// Measured as the growth of resident memory from 1 to 4 GiB of `rb` on the machine golden. With blocks of 8 KiB it is
-/// 395 bytes by the traditional method, 220 disk-directed; 415 for 256 GiB in blocks of 1 MiB.
+/// 395 bytes with the traditional method, and 220 with the disk-directed one; with blocks of 1 MiB and 256 GiB, 415.
 const BYTES_OF_A_BLOCK: u64 = 400;
 
-/// True if nodes access the whole file in one request by this pattern.
+/// True if nodes access the whole file in one request with this pattern.
 fn is_whole(pattern: AccessPattern) -> bool {
     ["ra", "rn", "wn"].contains(&pattern.to_string().as_str())
 }
@@ -136,16 +136,17 @@ impl PlannedCase for Case {
     fn printed(&self) -> String {
         match self.options.calls {
             false => format!("{:?}", self.experiment()),
-            // The experiment holds a log only as its totals; pattern and problem also determine its calls.
+            // The experiment contains a log only as its totals. Pattern and problem determine the calls of the log.
             true => format!("{:?} {:?} {:?}", self.experiment(), self.pattern, self.problem),
         }
     }
 
-    /// Returns the approximate number of moved pieces: the chunks of the view, and at least the blocks.
+    /// Returns the approximate number of transferred pieces: the number of chunks of the view, but at least the number
+    /// of blocks.
     fn cost(&self) -> u64 {
         let Case { problem, options, .. } = self;
         let blocks = problem.file_bytes / options.block_bytes.max(1);
-        // Each piece of the traditional method is a request and a reply: about eight times the events.
+        // Each piece of the traditional method is a request and a reply, which take about eight times as many events.
         let weight = if self.method == Method::Traditional { 8 } else { 1 };
         let pieces = match self.pattern {
             AccessPattern::Arrays(pattern) => pieces(pattern, problem, options.block_bytes),
@@ -173,7 +174,8 @@ impl PlannedCase for Case {
     }
 }
 
-/// Returns the number of chunks in the views of a pattern, each at most a block; `None` if the problem does not fit it.
+/// Returns the number of chunks in the views of a pattern, when no chunk is larger than a block. `None` if the problem
+/// does not fit the pattern.
 fn pieces(pattern: ArrayPattern, problem: &Problem, block_bytes: u64) -> Option<u64> {
     let mut pieces = 0;
     for array in 0..pattern.arrays() {

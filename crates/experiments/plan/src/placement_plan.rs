@@ -1,5 +1,5 @@
 //! Plans of jobs that share disks. Their settings are the fields of
-//! `crates/experiments/experiment/src/placement_fields.rs`; they combine no subjects.
+//! `crates/experiments/experiment/src/placement_fields.rs`. Their cells have no subjects.
 //!
 //! ```toml
 //! name = "figure-02"
@@ -31,7 +31,7 @@ use crate::table::Value;
 
 impl PlanKind for PlacementCase {
     type Choices = PlacementChoices;
-    /// Settings alone determine a case.
+    /// No subject: the settings alone determine a case.
     type Subject = ();
 
     const TOP: &'static [PlanKey] = &PLACEMENT_TOP;
@@ -78,13 +78,14 @@ impl PlannedCase for PlacementCase {
         format!("{:?}", self.experiment())
     }
 
-    /// Returns the approximate number of requests: each batch is read once, each write is written once and read back.
+    /// Returns the approximate number of requests: each batch is read once, and each write is written once and read
+    /// back once.
     fn cost(&self) -> u64 {
         let blocks = u64::from(self.options.jobs) * self.job_blocks();
         blocks / self.options.read_blocks.max(1) + 2 * blocks / self.options.write_blocks.max(1)
     }
 
-    /// Returns the size of the runs that are read, and of the same amount that is written.
+    /// Returns the size in bytes of all runs: those that are read, and those of the same size that are written.
     fn stored_bytes(&self) -> u64 {
         let blocks = 2 * u64::from(self.options.jobs) * self.job_blocks();
         let is_stored = self.options.contents == Contents::Real;

@@ -7,23 +7,23 @@
 //! seed = 1                                 # seed of all random numbers; default 1
 //! layout = "contiguous"                    # a setting: the default of all variants
 //!
-//! [[variant]]                              # one side of the comparison; without any, there is one
+//! [[variant]]                              # one side of the comparison; default: a single one
 //! name = "fcfs"
 //! scheduling = "fcfs"
 //!
-//! [vary]                                   # every combination of these, for every variant
+//! [vary]                                   # every combination of these values, for every variant
 //! outstanding = [1, 2, 4]
-//! set = { "nodes.io" = [8, 16] }           # numbers of the machine
+//! set = { "nodes.io" = [8, 16] }           # values of the machine
 //!
 //! [figure]                                 # the published figure, if the plan reproduces one; likewise [table]
 //! number = 2
 //! value = "throughput"
 //! ```
 //!
-//! The keys of settings are the fields of a case, and `set`. Settings may stand at the top, as defaults, in a variant,
-//! and in `[vary]`. Their keys may also be spelled with hyphens, as options are. Sizes are texts, or numbers of bytes.
+//! The keys of settings are the fields of a case, and `set`. A setting at the top is a default; others are in a variant
+//! or in `[vary]`. Keys can also be spelled with hyphens, like options. A size is a text, or a number of bytes.
 //!
-//! Plans have two kinds, [`PlanKind`]: access methods (`pattern_plan.rs`) and jobs that share disks
+//! There are two kinds of plans, [`PlanKind`]: access methods (`pattern_plan.rs`) and jobs that share disks
 //! (`placement_plan.rs`).
 
 use std::ops::{Range, RangeInclusive};
@@ -41,10 +41,10 @@ use crate::plan_errors::PlanErrors;
 use crate::settings::{PlanForm, Series, Settings};
 use crate::value::{TomlValue, entries, unknown_key};
 
-/// Largest number of cells in a plan.
+/// Maximum number of cells in a plan.
 pub const CELLS_MAX: usize = 10_000;
 
-/// Largest number of trials of a cell.
+/// Maximum number of trials of a cell.
 pub const TRIALS_MAX: u64 = 1000;
 
 /// Default number of trials, as in the reports.
@@ -67,7 +67,7 @@ pub struct Plan<K = Case> {
     pub seed: u64,
     /// Published table or figure for comparison.
     pub published: Option<Publication>,
-    /// All combinations: the variants in their order, for each record size and each pattern, if any.
+    /// All combinations: for each record size and each pattern, if any, the variants in their order.
     pub cells: Vec<PlannedCell<K>>,
 }
 
@@ -80,7 +80,7 @@ pub struct PlannedCell<K = Case> {
     pub varied: Vec<(String, String)>,
     /// Name or path of the machine.
     pub machine: String,
-    /// Replaced numbers of the machine, by dotted key.
+    /// Replaced values of the machine, by dotted key.
     pub set: Vec<(String, String)>,
     /// Case to run.
     pub case: K,
@@ -95,7 +95,7 @@ pub struct Publication {
     pub number: u32,
     /// Measured system: `tpfs`, `ddio`, ...; empty for a figure.
     pub system: String,
-    /// Quantity of its values.
+    /// Quantity of the published values.
     pub quantity: Quantity,
 }
 
@@ -109,13 +109,13 @@ pub enum Kind {
 }
 
 impl<K: PlanKind> Plan<K> {
-    /// Reads and checks the plan at `path`. Paths in it are relative to its folder. Fails with all mistakes in the
-    /// plan.
+    /// Reads and checks the plan at `path`. Paths in the plan are relative to its folder. Fails with a list of all
+    /// mistakes in the plan.
     pub fn load(path: &str) -> Result<Self, Error> {
         Self::parse(&description::read_text(path)?, path)
     }
 
-    /// Reads and checks `text`. Errors name `file`, and paths in the plan are relative to the folder of `file`.
+    /// Reads and checks `text`. Errors mention `file`, and paths in the plan are relative to the folder of `file`.
     pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
         let table = parse_table(text).map_err(|misfit| misfit.refused(text, file))?;
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
@@ -156,15 +156,15 @@ impl<K> PlannedCell<K> {
 }
 
 impl<K: PlanKind> PlannedCell<K> {
-    /// Returns the name of the cell within its plan: its [series](Self::series), and the other parts for this kind. For
-    /// example `fcfs/rb/8192` or, with varied settings, `fcfs,outstanding=4/rb/8192`.
+    /// Returns the name of the cell within its plan: its [series](Self::series), and the other parts that this kind of
+    /// plan has. Examples are `fcfs/rb/8192` and, with varied settings, `fcfs,outstanding=4/rb/8192`.
     pub fn label(&self) -> String {
         let place = self.case.place().into_iter().map(|value| format!("/{value}"));
         std::iter::once(self.series()).chain(place).collect()
     }
 }
 
-/// Contents of a plan's file, before they are combined.
+/// Contents of a plan's file, before they are combined to cells.
 struct Draft<'a, K: PlanKind> {
     head: Head,
     published: Option<Publication>,
@@ -177,7 +177,7 @@ struct Head {
     title: String,
     trials: u64,
     seed: u64,
-    /// Place of the name.
+    /// Place of the name in the file.
     span: Range<usize>,
 }
 
@@ -204,7 +204,7 @@ impl Head {
 }
 
 impl<'a, K: PlanKind> Draft<'a, K> {
-    /// Reads the draft, as far as it has no mistakes.
+    /// Reads the draft, leaving out mistakes, which it reports.
     fn read(table: &'a DeTable<'a>, folder: &'a Path, misfits: &PlanErrors) -> Self {
         let own_keys: Vec<&str> = K::TOP.iter().map(|key| key.name).collect();
         let form = PlanForm { own_keys: &own_keys, usual_name: K::usual_name };
@@ -216,7 +216,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
         }
     }
 
-    /// Combines the draft to a plan, as far as it has no mistakes.
+    /// Combines the draft to a plan, leaving out mistakes, which it reports.
     fn plan(
         self,
         subjects: impl ExactSizeIterator<Item = K::Subject>,
@@ -239,7 +239,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
         Plan { name, title, file: file.to_owned(), trials, seed, published, cells }
     }
 
-    /// Returns the cell of a series on a subject, or `None` if plans leave it out.
+    /// Returns the cell of a series and a subject, or `None` if plans exclude this cell.
     fn cell(
         &self,
         series: &Series<'a, K::Choices>,
@@ -262,14 +262,14 @@ impl<'a, K: PlanKind> Draft<'a, K> {
             let checked = |choices: &_, machine| Some(case(choices, machine).ok()??.check());
             let is_possible =
                 |choices: &_, machine| checked(choices, machine).is_some_and(|checked| checked.is_ok());
-            // Removing the setting may reveal another mistake; a different error still shows that this setting was at
-            // fault.
+            // Without this setting, another mistake may appear. Then the error is a different one, which also shows
+            // that this setting was the mistake.
             let is_mended = |choices: &_, machine| {
                 checked(choices, machine).is_some_and(|checked| {
                     checked.err().map(|other| other.to_string()) != Some(error.to_string())
                 })
             };
-            // An omitted key has no place.
+            // A key that is not in the plan has no place.
             let of_subject = K::place_of(&error, subject).filter(|span| !span.is_empty());
             let span = of_subject
                 .or_else(|| self.settings.at_fault(series, is_possible))
@@ -281,7 +281,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
     }
 }
 
-/// Rejects a plan with too many combinations.
+/// Rejects a plan that has too many combinations.
 fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result<(), Misfit> {
     let cells = counts.into_iter().try_fold(1usize, |cells, count| cells.checked_mul(count));
     if cells.is_none_or(|cells| cells > CELLS_MAX) {
@@ -308,7 +308,7 @@ fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &PlanErrors) -> Option<P
             return None;
         }
     };
-    // A single possible quantity need not be named.
+    // If there is only one possible quantity, the plan need not name it.
     let keys = if K::QUANTITIES.len() == 1 { &keys[..keys.len() - 1] } else { keys };
     let table = misfits.note(written.table())?;
     for (key, span, _) in entries(table).into_iter().filter(|(key, ..)| !keys.contains(key)) {
@@ -331,7 +331,7 @@ fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &PlanErrors) -> Option<P
     Some(Publication { kind, number: number? as u32, system: system?.to_owned(), quantity: quantity? })
 }
 
-/// Returns the named quantity. Fails if the name is not among `several`.
+/// Returns the quantity of this name. Fails if the quantity is not among `several`.
 fn quantity(named: TomlValue<'_>, several: &[Quantity]) -> Result<Quantity, Misfit> {
     let text = named.text()?;
     let found = several.iter().copied().find(|quantity| quantity.name() == text);

@@ -1,4 +1,4 @@
-//! All mistakes in a plan. Reading continues after each mistake, so that one error reports them all.
+//! All mistakes in a plan. Reading continues after a mistake, so that a single error reports all mistakes.
 
 use std::cell::RefCell;
 
@@ -13,18 +13,18 @@ impl PlanErrors {
         self.0.borrow_mut().push(misfit);
     }
 
-    /// Returns the outcome, or records its mistake and returns `None`.
+    /// Returns the value, or records the mistake and returns `None`.
     pub(crate) fn note<T>(&self, outcome: Result<T, Misfit>) -> Option<T> {
         outcome.map_err(|misfit| self.add(misfit)).ok()
     }
 
-    /// Returns the outcome, or records its mistake and returns `instead`, with which reading continues.
+    /// Returns the value, or records the mistake and returns `instead`, so that reading can continue.
     pub(crate) fn note_or<T>(&self, outcome: Result<T, Misfit>, instead: T) -> T {
         self.note(outcome).unwrap_or(instead)
     }
 
-    /// Returns the outcome as [`note`](Self::note) does, but records at most one mistake for each place. A check of
-    /// every combination would otherwise repeat its mistake.
+    /// Like [`note`](Self::note), but records at most one mistake for each place. Otherwise a check of every
+    /// combination would repeat the same mistake.
     pub(crate) fn note_once<T>(&self, outcome: Result<T, Misfit>) -> Option<T> {
         let is_known = |misfit: &Misfit| self.0.borrow().iter().any(|other| other.span == misfit.span);
         outcome
@@ -36,7 +36,7 @@ impl PlanErrors {
             .ok()
     }
 
-    /// Returns the value if there were no mistakes, and otherwise all mistakes in the order of their places.
+    /// Returns the value if there were no mistakes. Otherwise fails with all mistakes in the order of their places.
     pub(crate) fn judge<T>(&self, value: T) -> Result<T, Vec<Misfit>> {
         let mut found = self.0.take();
         found.sort_by_key(|misfit| misfit.span.start);

@@ -1,4 +1,4 @@
-//! Plans of one kind that run together: their trials, without repetition, the longest first.
+//! Plans of one kind that run together. Equal trials run once, and the longest trials run first.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ pub enum PlanSetError {
 }
 
 impl PlanSet {
-    /// Reads and checks plans. Each is a text and the name of its file, as [`Plan::parse`] takes them.
+    /// Reads and checks plans. Each plan is a text and the name of its file, as for [`Plan::parse`].
     pub fn parse(plans: &[(String, String)]) -> Result<PlanSet, PlanSetError> {
         let first = |of_placements| plans.iter().find(|(text, _)| is_of_placements(text) == of_placements);
         match (first(false), first(true)) {
@@ -53,7 +53,7 @@ impl PlanSet {
         }
     }
 
-    /// Returns the trials of all cells of all plans without repetition, the longest first.
+    /// Returns the trials of all cells of all plans, each once, the longest first.
     pub fn trials(&self) -> Vec<PlannedTrial<'_>> {
         match self {
             PlanSet::Patterns(plans) => trials(plans),
@@ -62,7 +62,7 @@ impl PlanSet {
     }
 }
 
-/// Returns the trials of all cells of all plans without repetition, the longest first.
+/// Returns the trials of all cells of all plans, each once, the longest first.
 pub fn trials<K: PlanKind>(plans: &[Plan<K>]) -> Vec<PlannedTrial<'_>> {
     let mut seen = BTreeSet::new();
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
@@ -77,8 +77,8 @@ fn parse<K: PlanKind>(plans: &[(String, String)]) -> Result<Vec<Plan<K>>, Error>
     plans.iter().map(|(text, file)| Plan::parse(text, file)).collect()
 }
 
-/// True if this is the text of a plan of jobs that share disks, according to its keys: it has no patterns, and sets a
-/// field that access methods lack.
+/// True if the keys of this text show a plan of jobs that share disks: there is no `patterns`, and some key is a field
+/// that only such plans have.
 pub fn is_of_placements(text: &str) -> bool {
     let Ok(table) = DeTable::parse(text) else { return false };
     let table = table.get_ref();

@@ -16,9 +16,9 @@ pub struct PlannedTrial<'a> {
     pub case: &'a dyn PlannedCase,
     /// Number of the trial of this case.
     pub number: u64,
-    /// Key that distinguishes the trial from all other trials of all experiments.
+    /// Key that differs from the keys of all other trials of all experiments.
     pub key: TrialKey,
-    /// Approximate duration compared with other trials: the number of moved pieces.
+    /// Approximate duration relative to other trials: the number of transferred pieces.
     pub cost: u64,
 }
 
@@ -27,14 +27,14 @@ pub trait PlannedCase: fmt::Display + fmt::Debug + Sync {
     /// Returns the machine.
     fn machine(&self) -> &MachineDescription;
 
-    /// Returns the experiment as `Debug` prints it: everything with an effect and nothing else, so that fields added
-    /// later are included.
+    /// Returns the experiment as `Debug` prints it. The text contains everything that has an effect, and nothing else;
+    /// fields that are added later are included automatically.
     fn printed(&self) -> String;
 
-    /// Returns the approximate duration of a trial compared with others: the number of moved pieces.
+    /// Returns the approximate duration of a trial relative to other trials: the number of transferred pieces.
     fn cost(&self) -> u64;
 
-    /// Returns the memory in bytes for the contents and blocks of its files during a trial.
+    /// Returns the memory in bytes for the contents and the blocks of the case's files during a trial.
     fn stored_bytes(&self) -> u64;
 
     /// Checks the case as far as possible without running it.
@@ -47,8 +47,8 @@ pub trait PlannedCase: fmt::Display + fmt::Debug + Sync {
     fn measurement(&self, trial: &Trial) -> Measurement;
 }
 
-/// Key of a trial: a hash of everything in the experiment that has an effect, including machine and disks, and of the
-/// trial's number. Written as 32 hexadecimal digits.
+/// Key of a trial: a hash of everything in the experiment that has an effect, including the machine and its disks, and
+/// of the number of the trial. Written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TrialKey([u8; 16]);
@@ -66,7 +66,7 @@ impl<'a> PlannedTrial<'a> {
     }
 }
 
-/// Returns the largest memory in bytes for the files of `at_once` concurrent trials. `cases` has the case of each
+/// Returns the maximum memory in bytes for the files of `at_once` concurrent trials. `cases` contains the case of each
 /// trial.
 pub fn stored_bytes<'a>(cases: impl Iterator<Item = &'a dyn PlannedCase>, at_once: usize) -> u64 {
     let mut bytes: Vec<u64> = cases.map(PlannedCase::stored_bytes).collect();
@@ -74,7 +74,7 @@ pub fn stored_bytes<'a>(cases: impl Iterator<Item = &'a dyn PlannedCase>, at_onc
     bytes.into_iter().take(at_once).fold(0, u64::saturating_add)
 }
 
-/// Returns part `index` of `count` disjoint parts of all trials, of about equal duration.
+/// Returns part `index` of `count` disjoint parts of all trials. The parts have about the same duration.
 ///
 /// # Panics
 /// If `index` is not below `count`.

@@ -1,6 +1,6 @@
-//! The keys of a plan that are not fields of its cases: values, default and meaning of each.
+//! The keys of a plan that are not fields of its cases, each with its values, default and meaning.
 //!
-//! The decoder accepts only the names listed here. The manual's page of the keys is generated from this list.
+//! The decoder accepts only the keys in this list. The manual's page of the keys is generated from this list.
 
 /// A key of a plan.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub struct PlanKey {
     pub value: &'static str,
     /// Default value as TOML; empty without a default.
     pub default: &'static str,
-    /// Meaning, a sentence or two.
+    /// Meaning, in one or two sentences.
     pub meaning: &'static str,
 }
 
@@ -63,7 +63,7 @@ pub const PLACEMENT_TOP: [PlanKey; 6] = [
     TOP[8],
 ];
 
-/// Keys of tables that are not settings. `set` is allowed in a plan, a variant and `[vary]`.
+/// Keys in tables that are not settings. `set` is allowed in a plan, a variant and `[vary]`.
 pub const TABLES: [PlanKey; 2] = [
     key("variant", "list of tables", "", "Variants to compare: each has a `name`, and separate settings."),
     key(
@@ -100,7 +100,7 @@ mod tests {
         format!("{} {} {:?}", plan.trials, plan.seed, plan.cells)
     }
 
-    /// Writing a default explicitly does not change a plan.
+    /// A default that is written explicitly does not change a plan.
     #[test]
     fn documented_defaults_equal_those_of_the_decoder() {
         let without = cells(REQUIRED);

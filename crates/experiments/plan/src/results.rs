@@ -25,7 +25,7 @@ pub struct CellResult<'a, K = Case> {
     pub trials: Vec<(u64, &'a Measurement)>,
 }
 
-/// Returns the results of the cells of `plans` from `journal`, in order. A cell without completed trials has an empty
+/// Returns the results in `journal` of all cells of `plans`, in order. A cell without completed trials has an empty
 /// result.
 pub fn results<'a, K: PlanKind>(plans: &'a [Plan<K>], journal: &'a Journal) -> Vec<CellResult<'a, K>> {
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
@@ -38,17 +38,17 @@ pub fn results<'a, K: PlanKind>(plans: &'a [Plan<K>], journal: &'a Journal) -> V
 }
 
 impl<K> CellResult<'_, K> {
-    /// Returns the throughputs in MiB/s; `None` without completed trials.
+    /// Returns the throughputs in MiB/s; `None` if no trial is complete.
     pub fn throughput(&self) -> Option<Sample> {
         self.sample(Quantity::Throughput)
     }
 
-    /// Returns the disk movements of all disks; `None` without completed trials.
+    /// Returns the numbers of movements of all disks; `None` if no trial is complete.
     pub fn movements(&self) -> Option<Sample> {
         self.sample(Quantity::Movements)
     }
 
-    /// Returns this quantity of the trials; `None` without completed trials.
+    /// Returns the values of this quantity in the trials; `None` if no trial is complete.
     pub fn sample(&self, quantity: Quantity) -> Option<Sample> {
         let values = self.trials.iter().map(|(_, measurement)| quantity.of(measurement));
         Sample::of(&values.collect::<Vec<_>>())
@@ -59,7 +59,7 @@ impl<K> CellResult<'_, K> {
         self.trials.len() as u64 == self.plan.trials
     }
 
-    /// Returns the mean of a value of the trials; `None` without completed trials, or if one lacks the value.
+    /// Returns the mean of a value over the trials; `None` if no trial is complete, or if a trial lacks the value.
     pub fn mean(&self, value: impl Fn(&Measurement) -> Option<f64>) -> Option<f64> {
         let values: Option<Vec<f64>> =
             self.trials.iter().map(|(_, measurement)| value(measurement)).collect();
@@ -75,7 +75,7 @@ fn quantity<K: PlanKind>() -> Quantity {
 /// Builds a table with a row for each cell that has completed trials.
 ///
 /// Measures are means over the trials. Utilisations are shares of the measured time: `_utilisation` is the mean over
-/// all parts of a kind, `_utilisation_max` is that of the busiest part.
+/// all parts of a kind, `_utilisation_max` is the utilisation of the busiest part.
 pub fn cell_table<K: PlanKind>(results: &[CellResult<'_, K>]) -> ResultTable {
     let numbers = varied_numbers(results);
     let measures = Measures::of(results);
@@ -140,19 +140,19 @@ pub fn trial_table<K: PlanKind>(results: &[CellResult<'_, K>]) -> ResultTable {
     ResultTable { columns, rows }
 }
 
-/// Columns of both tables besides the quantity that compares cells.
+/// Columns of both tables in addition to the quantity by which cells are compared.
 struct Measures {
-    /// Measures before the utilisations.
+    /// Measures whose columns are before those of the utilisations.
     before: Vec<Measure>,
     /// True if the table needs a column for the simulated time, because cells are compared by another quantity.
     with_time: bool,
 }
 
-/// Function that returns a utilisation of the parts of one kind, if any.
+/// Function that returns a utilisation of the parts of one kind; `None` if there are no parts.
 type Utilisation<'a> = &'a dyn Fn(&Measurement) -> Option<f64>;
 
 impl Measures {
-    /// Returns the measures of a kind of plan, and those of write caches if any result has them.
+    /// Returns the measures of a kind of plan, including those of write caches if any result has them.
     fn of<K: PlanKind>(results: &[CellResult<'_, K>]) -> Self {
         let mut trials = results.iter().flat_map(|result| &result.trials);
         let has_caches = trials.any(|(_, measurement)| measurement.flushes.is_some());
@@ -179,7 +179,7 @@ impl Measures {
         columns
     }
 
-    /// Returns the values of these columns.
+    /// Returns the values of these columns for a row.
     fn values(
         &self,
         measured: impl Fn(&Measure) -> Value,
@@ -201,7 +201,7 @@ impl Measures {
 }
 
 impl Measure {
-    /// Returns the kind of its values in a table of trials.
+    /// Returns the kind of the measure's values in a table of trials.
     fn kind(&self) -> Type {
         match self.of {
             MeasureOf::Whole(_) => Type::Integer,
@@ -209,7 +209,7 @@ impl Measure {
         }
     }
 
-    /// Returns its value in a table of trials.
+    /// Returns the value of the measure in a table of trials.
     fn value(&self, measurement: &Measurement) -> Value {
         match self.of {
             MeasureOf::Whole(of) => of(measurement).map_or(Value::Missing, Value::Integer),
@@ -218,10 +218,10 @@ impl Measure {
     }
 }
 
-/// A varied number of the machines, which has a separate column.
+/// A varied value of the machines, which has a separate column.
 struct VariedNumber {
     key: String,
-    /// Integer if all its values are integers. Otherwise text, because a value has a unit.
+    /// Integer if all values are integers. Otherwise text, because some values have a unit.
     kind: Type,
 }
 
@@ -252,7 +252,7 @@ fn varied_numbers<K: PlanKind>(results: &[CellResult<'_, K>]) -> Vec<VariedNumbe
     kinds.into_iter().map(|(key, kind)| VariedNumber { key: key.to_owned(), kind }).collect()
 }
 
-/// Parses a whole number that fits in a column of integers.
+/// Parses a whole number that fits into a column of integers.
 fn whole(text: &str) -> Option<u64> {
     text.parse::<i64>().ok()?.try_into().ok()
 }
@@ -265,8 +265,8 @@ fn fields<C: FieldSet>() -> impl Iterator<Item = &'static FieldOf<C>> {
 /// Function that counts parts of a machine.
 type Count = fn(&MachineDescription) -> u32;
 
-/// Returns the counted parts of a machine: column and count. Omits counts that are settings and so have a column
-/// already.
+/// Returns the parts of a machine that are counted: the column, and the function that counts. Omits counts that are
+/// settings, because settings already have columns.
 fn counts<K: PlanKind>() -> impl Iterator<Item = (&'static str, Count)> {
     let counts: [(&str, Count); 3] = [
         ("compute_nodes", |machine| machine.nodes.compute.value),

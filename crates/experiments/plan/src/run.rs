@@ -1,7 +1,7 @@
 //! Runs trials on all processors.
 //!
-//! A trial depends only on its experiment and number. Results therefore do not depend on the number of threads or the
-//! order in which trials end. A failed trial does not stop the others.
+//! A trial depends only on its experiment and its number. So the results do not depend on the number of threads or on
+//! the order in which trials end. If a trial fails, the others continue.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,7 +22,7 @@ pub enum TrialError {
     /// The experiment failed.
     #[error(transparent)]
     Experiment(#[from] experiment::Error),
-    /// The simulator panicked, which is a defect of the simulator.
+    /// The simulator panicked. This is a defect of the simulator.
     #[error("the simulator panicked, which is a defect: {0}")]
     Panicked(String),
 }
@@ -45,18 +45,18 @@ pub struct Progress {
     pub trials_done: usize,
     /// Number of all trials.
     pub trials: usize,
-    /// Sum of [`PlannedTrial::cost`] over the trials that were run now.
+    /// Sum of [`PlannedTrial::cost`] over the trials that were run in this call.
     pub cost_done: u64,
-    /// Sum of [`PlannedTrial::cost`] over all trials to run now.
+    /// Sum of [`PlannedTrial::cost`] over all trials that this call has to run.
     pub cost: u64,
 }
 
-/// Returns the number of threads that this computer can run at a time.
+/// Returns the number of threads that this computer can run at the same time.
 pub fn threads_here() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the results of `work` for each number below `count`, in order, computed on all processors.
+/// Returns the results of `work` for each number below `count`, in order. Uses all processors.
 ///
 /// # Panics
 /// If `work` panics.
@@ -76,11 +76,11 @@ pub fn on_all_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Runs `planned` in order on `threads` threads. Calls `done` for each trial with its index, its outcome and its run
+/// Runs `planned` in order on `threads` threads. For each trial, calls `done` with its index, its outcome and its run
 /// time on this computer.
 ///
-/// The thread that ran a trial calls `done`. Each thread calls `stop` before a trial, and starts no more if it returns
-/// true; running trials are finished.
+/// The thread that ran a trial calls `done`. Each thread calls `stop` before a trial, and starts no more trials if
+/// `stop` returns true. Running trials are finished.
 pub fn run(
     planned: &[PlannedTrial<'_>],
     threads: usize,
@@ -132,7 +132,7 @@ impl Failure {
 }
 
 fn trial(one: &PlannedTrial<'_>) -> Result<Trial, TrialError> {
-    // Unwind safety: the trial owns all its state, which is dropped.
+    // Unwind safety: the trial owns all its state, which is dropped after a panic.
     let outcome = catch_unwind(AssertUnwindSafe(|| one.case.trial(one.number)));
     match outcome {
         Ok(outcome) => Ok(outcome?),
@@ -145,13 +145,13 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Runs the trials of `planned` that `journal` lacks, and writes each to the journal at once.
+/// Runs the trials of `planned` that `journal` lacks, and writes each to the journal when it completes.
 ///
-/// Calls `progress` at the start and after each trial. Trials interrupted by `stop` are neither in the journal nor
-/// among the returned failures, which are in the order of the trials.
+/// Calls `progress` at the start and after each trial. A trial that `stop` interrupts is neither in the journal nor
+/// among the returned failures. The failures are in the order of the trials.
 ///
 /// # Errors
-/// If writing the journal fails; no more trials are started then.
+/// If writing the journal fails. Then no more trials are started.
 pub fn execute(
     planned: &[PlannedTrial<'_>],
     journal: &mut Journal,

@@ -11,11 +11,12 @@ use crate::plan::{Plan, PlannedCell};
 use crate::planned_trial::PlannedTrial;
 use crate::table::{Type, Value};
 
-/// A selection by variant, other parts of a cell's name, and trial. Its form is `VARIANT/PATTERN/RECORD/TRIAL` for
-/// access methods, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`, and `VARIANT/TRIAL` for jobs that share disks.
+/// A selection of trials by variant, the other parts of a cell's name, and the number of the trial. Its form is
+/// `VARIANT/PATTERN/RECORD/TRIAL` for access methods, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`, and `VARIANT/TRIAL`
+/// for jobs that share disks.
 ///
-/// Varied settings may follow the variant, as in `fcfs,outstanding=4`; a variant alone selects all of its series. `*`
-/// selects everything, and so do parts omitted at the end.
+/// Varied settings can follow the variant, as in `fcfs,outstanding=4`; a variant alone selects all its series. `*`
+/// selects all values of a part. Parts omitted at the end select all values, too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialSelection<K = Case> {
     variant: Option<String>,
@@ -31,7 +32,7 @@ impl<K: PlanKind> TrialSelection<K> {
         std::iter::once("VARIANT").chain(place).chain(["TRIAL"]).collect::<Vec<_>>().join("/")
     }
 
-    /// Returns the selected trials of `plans` without repetition, in the order of the plans.
+    /// Returns the selected trials of `plans`, each once, in the order of the plans.
     pub fn trials<'a>(&self, plans: &'a [Plan<K>]) -> Vec<PlannedTrial<'a>> {
         let mut seen = BTreeSet::new();
         let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
@@ -72,8 +73,9 @@ impl<K: PlanKind> TrialSelection<K> {
     }
 }
 
-/// Splits off the variant. If a variant of the plans matches, it ends with its name, which may contain `/`: a varied
-/// value may be a path. Otherwise it ends at the first `/`.
+/// Splits off the variant with its varied settings. If a series of the plans matches, the variant ends where the name
+/// of the series ends. Such a name may contain `/`, because a varied value may be a path. Otherwise the variant ends at
+/// the first `/`.
 fn divided<'a, K: PlanKind>(text: &'a str, plans: &[Plan<K>]) -> (&'a str, Option<&'a str>) {
     let cells = plans.iter().flat_map(|plan| &plan.cells);
     let names = cells.flat_map(|cell| [cell.series(), cell.variant.clone()]);
@@ -86,7 +88,7 @@ fn divided<'a, K: PlanKind>(text: &'a str, plans: &[Plan<K>]) -> (&'a str, Optio
     (variant, rest.strip_prefix('/'))
 }
 
-/// Parses a value that selects cells; whole numbers are sizes.
+/// Parses a value by which cells are selected. Whole numbers are sizes.
 fn value(key: &PlaceKey, part: &str) -> Result<Value, String> {
     let value = match key.kind {
         Type::Integer => part.parse().ok().or_else(|| Some(Bytes::parse(part)?.0)).map(Value::Integer),

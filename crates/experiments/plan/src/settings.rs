@@ -1,4 +1,5 @@
-//! Settings of a plan for its cases: defaults at the top, variants, and varied values, for fields of any kind.
+//! Settings of a plan for its cases: defaults at the top, variants, and varied values. Works for fields of any kind of
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,11 +21,11 @@ pub struct Chosen<T> {
     pub(crate) span: Range<usize>,
 }
 
-/// Properties of plans of one kind besides the fields of their cases.
+/// Properties of one kind of plans in addition to the fields of the cases.
 pub(crate) struct PlanForm<'k, C> {
     /// Keys that are allowed only at the top.
     pub(crate) own_keys: &'k [&'static str],
-    /// Function that returns the name of the only variant if the plan defines none; an empty text is no name.
+    /// Function that returns the name of the only variant if the plan defines none; an empty text if it has no name.
     pub(crate) usual_name: fn(&C) -> String,
 }
 
@@ -38,9 +39,9 @@ pub(crate) struct Settings<'a, C> {
 struct Variant<'a, C> {
     name: Chosen<String>,
     choices: C,
-    /// Place where the machine or one of its numbers was chosen.
+    /// Place in the plan where the machine or one of its values was chosen.
     machine_span: Range<usize>,
-    /// Settings that the plan chooses for the variant, by key, with `set.` before keys of the machine.
+    /// Settings that the plan chooses for the variant, by key. Keys of the machine have the prefix `set.`.
     settings: BTreeMap<String, Setting<'a>>,
 }
 
@@ -50,37 +51,37 @@ struct Setting<'a> {
     value: TomlValue<'a>,
     /// Place of the key.
     span: Range<usize>,
-    /// True if the value is the default.
+    /// True if the value equals the default.
     is_usual: bool,
 }
 
-/// A varied setting: its key, after `set.` for a number of the machine, and its values.
+/// A varied setting: its key, with the prefix `set.` for a value of the machine, and its values.
 struct Axis<'a> {
     key: String,
     span: Range<usize>,
     values: Vec<TomlValue<'a>>,
 }
 
-/// A variant with one value of every axis.
+/// A variant with one value of each varied setting.
 pub(crate) struct Series<'a, C> {
     pub(crate) variant: Chosen<String>,
     pub(crate) varied: Vec<(String, String)>,
     pub(crate) choices: C,
     pub(crate) machine: Rc<MachineDescription>,
-    /// Keys that the plan chooses for it, including varied ones, and their places. Keys with default values are
-    /// omitted.
+    /// Keys that the plan chooses for the series, including varied ones, and their places. Keys whose values equal the
+    /// default are omitted.
     pub(crate) keys: Rc<BTreeMap<String, Range<usize>>>,
-    /// All settings that the plan chooses for it, by key, including varied ones.
+    /// All settings that the plan chooses for the series, by key, including varied ones.
     values: Vec<(String, TomlValue<'a>)>,
 }
 
-/// Prefix of keys for numbers of a machine.
+/// Prefix of keys for values of a machine.
 const SET: &str = "set.";
 
 const TABLE_KEYS: [&str; TABLES.len()] = names(&TABLES);
 
 impl<'a, C: FieldSet> Settings<'a, C> {
-    /// Reads the settings, as far as they have no mistakes. Mistakes without a place are reported at `span`.
+    /// Reads the settings, leaving out mistakes, which it reports. Mistakes that have no place are reported at `span`.
     pub(crate) fn read(
         table: &'a DeTable<'a>,
         form: &PlanForm<'_, C>,
@@ -104,7 +105,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         settings
     }
 
-    /// Returns the sizes of the combined lists, and the place of the last list.
+    /// Returns the sizes of all lists that are combined, and the place of the last list.
     pub(crate) fn counts(&self) -> (Vec<usize>, Range<usize>) {
         let axes = self.axes.iter().map(|axis| axis.values.len());
         let span = self.axes.last().map_or(0..0, |axis| axis.span.clone());
@@ -125,9 +126,9 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         }
     }
 
-    /// Returns every variant with every combination of varied values; the last axis varies fastest.
+    /// Returns every variant with every combination of varied values. The last varied setting changes fastest.
     pub(crate) fn series(&self, misfits: &PlanErrors) -> Vec<Series<'a, C>> {
-        // Cache machines, so that each is read once and its mistakes are reported once.
+        // Cache the machines, so that each machine is read only once and its mistakes are reported only once.
         let mut machines: BTreeMap<_, Option<Rc<MachineDescription>>> = BTreeMap::new();
         let mut all = Vec::new();
         for variant in &self.variants {
@@ -147,7 +148,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         all
     }
 
-    /// Returns the keys that are chosen for a variant, or vary, with their places. Omits settings that equal the
+    /// Returns the keys that are chosen for a variant or varied, with their places. Omits settings that equal the
     /// default.
     fn unusual_keys(&self, variant: &Variant<'a, C>) -> BTreeMap<String, Range<usize>> {
         let chosen = variant.settings.iter().filter(|(_, setting)| !setting.is_usual);
@@ -155,7 +156,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         chosen.chain(self.axes.iter().map(|axis| (axis.key.clone(), axis.span.clone()))).collect()
     }
 
-    /// Returns the varied settings, and the choices, of the combination of this number.
+    /// Returns the varied settings of the combination with this number, and the resulting choices.
     fn combine(&self, variant: &Variant<'a, C>, number: usize) -> Result<(Vec<(String, String)>, C), Misfit> {
         let mut choices = variant.choices.clone();
         let mut varied = Vec::new();
@@ -166,7 +167,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         Ok((varied, choices))
     }
 
-    /// Returns keys and values of the varied settings in the combination of this number, in the order of the plan.
+    /// Returns keys and values of the varied settings in the combination with this number, in the order of the plan.
     fn combination(&self, mut number: usize) -> Vec<(&str, TomlValue<'a>)> {
         let mut values = Vec::new();
         for axis in self.axes.iter().rev() {
@@ -177,7 +178,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         values
     }
 
-    /// Returns all settings of a variant in the combination of this number, by key.
+    /// Returns all settings of a variant in the combination with this number, by key.
     fn values(&self, variant: &Variant<'a, C>, number: usize) -> Vec<(String, TomlValue<'a>)> {
         let chosen = variant.settings.iter().map(|(key, setting)| (key.clone(), setting.value));
         chosen
@@ -194,8 +195,8 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         let machine = choices.load_machine();
         machine.map_err(|error| {
             let is_possible = |key: &str, choices: &C| is_of_machine(key) && choices.load_machine().is_ok();
-            // Removing the setting may reveal another mistake; a different error still shows that this setting was at
-            // fault.
+            // Without this setting, another mistake may appear. Then the error is a different one, which also shows
+            // that this setting was the mistake.
             let is_mended = |key: &str, choices: &C| {
                 let other = choices.load_machine().err().map(|other| other.to_string());
                 is_of_machine(key) && other != Some(error.to_string())
@@ -206,8 +207,8 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         })
     }
 
-    /// Returns the place of the setting of a series without which the series would be possible. `is_possible` decides
-    /// for choices and their machine.
+    /// Returns the place of the setting that makes a series impossible: without this setting the series would be
+    /// possible. `is_possible` decides for given choices and their machine.
     pub(crate) fn at_fault(
         &self,
         series: &Series<'a, C>,
@@ -230,7 +231,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         let without = |left_out: &str| {
             let mut choices = C::default();
             let others = values.iter().filter(|(key, _)| key != left_out);
-            // Choosing cannot fail: each value was valid when it was read.
+            // Choosing cannot fail, because each value was checked when it was read.
             others.for_each(|(key, value)| drop(choose(&mut choices, key, *value, self.folder)));
             choices
         };
@@ -244,7 +245,7 @@ fn is_of_machine(key: &str) -> bool {
     key == "machine" || key.starts_with(SET)
 }
 
-/// Sets a field or, after `set.`, a number of the machine's description.
+/// Sets a field or, with the prefix `set.`, a value in the machine's description.
 fn choose<C: FieldSet>(
     choices: &mut C,
     key: &str,
@@ -288,7 +289,7 @@ impl<'a, C: FieldSet> Variant<'a, C> {
     }
 }
 
-/// Returns the entries of a table with settings, with keys spelled as the fields, and reports repeated keys.
+/// Returns the entries of a table of settings, with keys spelled like the fields. Reports repeated keys.
 fn settings<'a, C: FieldSet>(
     table: &'a DeTable<'a>,
     misfits: &PlanErrors,
@@ -303,8 +304,8 @@ fn settings<'a, C: FieldSet>(
     entries.into_iter()
 }
 
-/// Returns the error for an unknown key. A table, such as `nodes.io = 8`, was probably meant as a number of the
-/// machine.
+/// Returns the error for an unknown key. If the value is a table, as in `nodes.io = 8`, the user probably meant a value
+/// of the machine.
 fn unknown_setting(key: &str, span: Range<usize>, value: TomlValue<'_>, known: &[&str]) -> Misfit {
     let within = value.0.get_ref().as_table().and_then(|table| entries(table).into_iter().next());
     match within {
@@ -318,7 +319,7 @@ fn unknown_setting(key: &str, span: Range<usize>, value: TomlValue<'_>, known: &
     }
 }
 
-/// Returns the dotted keys below a table `set`, after `set.`: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
+/// Returns the entries of a table `set` with dotted keys: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equivalent.
 fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit> {
     let mut found = Vec::new();
     let mut below = vec![(SET.to_owned(), value)];
@@ -334,7 +335,7 @@ fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit>
     Ok(found)
 }
 
-/// Returns the variants of a plan, which inherit the defaults at its top.
+/// Returns the variants of a plan. They inherit the defaults at the top of the plan.
 fn variants<'a, C: FieldSet>(
     table: &'a DeTable<'a>,
     mut defaults: Variant<'a, C>,
@@ -430,7 +431,7 @@ fn axes<'a, C: FieldSet>(vary: TomlValue<'a>, folder: &Path, misfits: &PlanError
         let lists = if key == "set" { numbers(value) } else { Ok(vec![(key.to_owned(), value)]) };
         for (key, list) in misfits.note(lists).unwrap_or_default() {
             let Some(values) = misfits.note(list.list("values")) else { continue };
-            // Check each value alone, independent of its combinations.
+            // Check each value alone, independently of its combinations.
             let possible = |value: &TomlValue<'_>| {
                 let chosen = choose(&mut C::default(), &key, *value, folder);
                 let literal = chosen.and_then(|()| value.literal());

@@ -1,11 +1,12 @@
 //! The parts of the simulator's sources that determine simulation results. The build script hashes them.
 //!
-//! Tests and comments do not affect results, so journals survive edits of them. Comments after code on the same line
-//! count, and so do lines that might matter: including too much is safer than too little.
+//! Tests and comments do not affect results, so journals remain valid when they are edited. Comments after code on the
+//! same line do count, and so do all lines that could matter: hashing too many lines is safer than hashing too few.
 
 use std::path::Path;
 
-/// Inputs of a simulation besides its description: these sources, and the exact versions of other crates.
+/// Inputs of a simulation besides its description: the sources in these directories and files, and the exact versions
+/// of other crates.
 pub(crate) const SOURCES: [&str; 16] = [
     "crates/machines/machine/src",
     "crates/files/layout/src",
@@ -33,8 +34,8 @@ pub(crate) fn decides(path: &Path) -> bool {
     path.iter().all(|part| Path::new(part).file_stem() != Some(TESTS.as_ref()))
 }
 
-/// Iterates over the lines of a source that affect results: all except empty lines, comment lines, and test-only items.
-/// Test items are recognised by the form that rustfmt produces: an item begins and ends at the margin.
+/// Iterates over the lines of a source that affect results: all except empty lines, comment lines, and items that exist
+/// only in tests. Such items are recognised by the format that rustfmt produces: an item begins and ends at the margin.
 pub(crate) fn decisive_lines(text: &str) -> impl Iterator<Item = &str> {
     let mut is_test = false;
     text.lines().filter(move |line| {
@@ -56,10 +57,11 @@ mod tests {
         decisive_lines(text).collect()
     }
 
-    /// Crates that report about a simulation but do not affect it.
+    /// Crates that only report about a simulation and do not affect it.
     const OBSERVERS: [&str; 3] = ["recording", "statistics", "trace"];
 
-    /// The sources must be those of all crates in this repository that `experiment` depends on, including itself.
+    /// The list must contain the sources of `experiment` and of all crates in this repository that `experiment` depends
+    /// on.
     #[test]
     fn the_sources_include_all_crates_that_a_simulation_depends_on() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -28,7 +28,7 @@ pub struct ResultTable {
 pub struct Column {
     /// Name with the unit last, unique in the table.
     pub name: String,
-    /// Kind of its values.
+    /// Kind of the values.
     pub kind: Type,
 }
 
@@ -45,7 +45,7 @@ pub enum Type {
     Flag,
 }
 
-/// A value of a table. All values of a column have its kind or are missing.
+/// A value of a table. It has the kind of its column, or is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Text.
@@ -56,7 +56,7 @@ pub enum Value {
     Number(f64),
     /// True or false.
     Flag(bool),
-    /// Unknown or not applicable.
+    /// The value is unknown or not applicable.
     Missing,
 }
 
@@ -77,8 +77,8 @@ impl ResultTable {
         ResultTable { columns: columns.collect(), rows: self.rows.into_iter().map(row).collect() }
     }
 
-    /// Writes the table as comma-separated values with a header (RFC 4180). Numbers are exact: they are equal when read
-    /// back. Missing values are empty.
+    /// Writes the table as comma-separated values with a header (RFC 4180). Numbers are written so that reading them
+    /// back yields exactly the same numbers. Missing values are empty fields.
     pub fn write_csv(&self, to: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(to);
         writer.write_record(self.columns.iter().map(|column| &column.name))?;
@@ -98,7 +98,8 @@ impl ResultTable {
         serde_json::Value::Array(self.rows.iter().map(row).collect())
     }
 
-    /// Writes a Parquet file with one row group and optional columns. The metadata contain the program's version.
+    /// Writes a Parquet file with one row group, in which all columns are optional. Its metadata contain the program's
+    /// version.
     pub fn write_parquet(&self, to: impl Write + Send) -> io::Result<()> {
         self.try_write_parquet(to).map_err(io::Error::other)
     }
@@ -167,7 +168,7 @@ impl Value {
     }
 
     fn parquet_integer(&self) -> Option<i64> {
-        // The cast is exact: integers of a table are at most 2^63 - 1.
+        // The cast is exact, because integers in a table are at most 2^63 - 1.
         if let Value::Integer(number) = self { Some(*number as i64) } else { None }
     }
 
@@ -191,14 +192,14 @@ impl Value {
 }
 
 impl From<Option<f64>> for Value {
-    /// Converts a number; numbers that are not finite become missing.
+    /// Converts a number. A number that is not finite becomes a missing value.
     fn from(number: Option<f64>) -> Value {
         number.filter(|number| number.is_finite()).map_or(Value::Missing, Value::Number)
     }
 }
 
 impl std::fmt::Display for Value {
-    /// Formats the value as in CSV; numbers in the shortest form that is exact.
+    /// Formats the value as in CSV. A number is written in the shortest form that is exact.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Value::Text(text) => f.pad(text),

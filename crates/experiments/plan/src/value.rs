@@ -1,4 +1,4 @@
-//! TOML values with their places, so that every error names a line.
+//! TOML values with their places in the file, so that every error can name a line.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -27,7 +27,7 @@ impl<'a> TomlValue<'a> {
         self.misfit(format!("expected {what}, not {}", self.shown()))
     }
 
-    /// Returns the value in the form shown in errors.
+    /// Returns the value in the form of an error message.
     fn shown(&self) -> String {
         match self.0.get_ref() {
             DeValue::String(text) => format!("{text:?}"),
@@ -62,7 +62,7 @@ impl<'a> TomlValue<'a> {
             .ok_or_else(|| self.expected(&format!("a whole number from {first} to {last}")))
     }
 
-    /// Returns a number of bytes within these limits: a text such as `"64 KiB"`, or a plain number.
+    /// Returns a number of bytes within this range: a text such as `"64 KiB"`, or a plain number.
     pub(crate) fn bytes(&self, allowed: RangeInclusive<u64>) -> Result<u64, Misfit> {
         let bytes = match self.0.get_ref() {
             DeValue::Integer(_) => self.integer(0..=u64::MAX)?,
@@ -102,7 +102,7 @@ impl<'a> TomlValue<'a> {
         self.0.get_ref().as_table().ok_or_else(|| self.expected("a table"))
     }
 
-    /// Returns the value as it would replace another in a machine's description.
+    /// Returns the value in the form that a machine's description needs in order to replace a value.
     pub(crate) fn literal(&self) -> Result<String, Misfit> {
         match self.0.get_ref() {
             DeValue::String(text) if !text.contains(['\n', '"', '\\']) => Ok(text.to_string()),

@@ -1,4 +1,4 @@
-//! Fuzz test: any plan is rejected with the faulty line, or its cells can run.
+//! Fuzz test: any plan is either rejected with the number of the invalid line, or all its cells can run.
 
 use plan::{CELLS_MAX, Plan, PlanKind, PlanSet};
 

@@ -1,4 +1,4 @@
-//! Rejected plans, with the line and a correct alternative; valid plans; and random input.
+//! Tests of rejected plans, whose errors name the line and the valid values; of valid plans; and of random input.
 
 use plan::{CELLS_MAX, Kind, Plan, Quantity};
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn settings_without_effect_on_any_cell_are_rejected() {
         let expected = format!("folder/p.toml:3: {key}: it has no effect: {why}");
         assert!(error.starts_with(&expected) && error.lines().count() == 1, "{error}");
     }
-    // Settings without effect on the pattern.
+    // Settings that have no effect on the pattern.
     for (setting, patterns, why) in [
         ("prefetch = [0, 1, 8]", "wb", "no data are read"),
         ("queued = [\"never\", \"always\"]", "rb", "the traditional method makes no Memputs"),
@@ -54,9 +54,9 @@ fn settings_without_effect_on_any_cell_are_rejected() {
         let of_both = plan("\"rb\", \"wb\"").map(|plan| plan.cells.len());
         assert_eq!(of_both.is_ok(), !setting.starts_with("queued"), "{of_both:?}");
     }
-    // Settings that equal the default are allowed.
+    // Settings that equal the default are allowed even without effect.
     of_methods(&["disk-directed"], "outstanding = 4\nprefetch = 1\n").expect("it is so anyway");
-    // A setting with an effect on one variant may stand at the top, and vary.
+    // A setting that has an effect on one variant may be at the top, and may vary.
     of_methods(&["disk-directed", "traditional"], "outstanding = 2\n").expect("one of them heeds it");
     let vary = |method| {
         format!("name = \"x\"\nmethod = \"{method}\"\npatterns = [\"rb\"]\n[vary]\noutstanding = [1, 2]\n")
@@ -64,7 +64,7 @@ fn settings_without_effect_on_any_cell_are_rejected() {
     assert!(parse(&vary("traditional")).is_ok());
     let error = parse(&vary("disk-directed")).expect_err("refused");
     assert!(error.starts_with("folder/p.toml:5: outstanding: it has no effect"), "{error}");
-    // In a variant, a setting must have an effect on that variant.
+    // A setting in a variant must have an effect on this variant.
     let cells = of_methods(&["traditional", "disk-directed"], "").map(|plan| plan.cells.len());
     assert_eq!(cells, Ok(2));
     let text = "name = \"x\"\npatterns = [\"rb\"]\n[[variant]]\nname = \"a\"\nmethod = \"traditional\"\n\
@@ -240,7 +240,7 @@ fn all_mistakes_are_reported_together_in_order() {
             "10 expected from 1 to",
         ],
     );
-    // A mistake of several combinations is reported once for each place.
+    // If several combinations have the same mistake, it is reported once for each place.
     let text = "name = \"x\"\npatterns = [\"rb\", \"wb\"]\nrecords = [8192,\n7]\n\
         [[variant]]\nname = \"a\"\nmethod = \"traditional\"\npresort = true\n\
         [[variant]]\nname = \"b\"\nmethod = \"two-phase\"\npresort = true\n\
@@ -339,7 +339,7 @@ fn groups_of_patterns_omit_those_that_the_reports_omit() {
     assert_eq!(labels(&text("[\"rn\", \"rb\"]", both)).len(), 4);
 }
 
-/// Generates valid and invalid lines of plans, so that random input gets beyond the first line.
+/// Generates valid and invalid lines of plans, so that random input is read beyond the first line.
 fn line() -> impl Strategy<Value = String> {
     let keys = [
         "name",

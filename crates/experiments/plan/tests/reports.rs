@@ -1,4 +1,4 @@
-//! The report's plans in `experiments/` match the report, table by table.
+//! Tests that the report's plans in `experiments/` match the report, table by table.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ fn load(name: &str) -> Plan {
     Plan::load(&format!("{folder}/{name}.toml")).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the tables: number, system, layout, quantity, variants.
+/// Returns the properties of the tables: number, system, layout, quantity and variants.
 fn tables() -> Vec<(u32, &'static str, DiskLayout, Quantity, Vec<&'static str>)> {
     use DiskLayout::{Contiguous, Random};
     let scheduling = ["fcfs", "cscan"];
@@ -67,7 +67,7 @@ fn the_plans_of_the_tables_match_the_report() {
         assert_eq!((published.system.as_str(), published.quantity), (system, quantity), "table {number}");
         assert_eq!(distinct(plan.cells.iter().map(|cell| cell.variant.as_str())), variants, "table {number}");
         assert_eq!(distinct(plan.cells.iter().map(|cell| cell.case.layout)), [layout], "table {number}");
-        // 19 patterns with records of 8192 bytes, and all except ra, rn and wn with records of 8.
+        // All 19 patterns with records of 8192 bytes, and all except ra, rn and wn with records of 8 bytes.
         assert_eq!(plan.cells.len(), (19 + 16) * variants.len(), "table {number}");
         assert_eq!(plan.trials, 5);
         for cell in &plan.cells {

@@ -1,4 +1,5 @@
-//! Runs of plans: independent of the number of threads, each trial once, no lost results on failure or early end.
+//! Tests of runs of plans: they are independent of the number of threads, run each trial once, and keep all results
+//! even after a failure or an early end.
 
 use std::fs;
 use std::io::Write;
@@ -57,7 +58,7 @@ fn equal_trials_of_all_plans_are_run_once() {
         "name = \"twin\"\npatterns = [\"wcc\", \"rc\"]\nmethod = \"disk-directed\"\nlayout = \"random\"\n";
     let plans = [small(), plan(twin), plan(&twin.replace("twin", "twin again"))];
     let planned = trials(&plans);
-    // wcc of the second plan is also in the first plan, and the third plan equals the second.
+    // Pattern wcc of the second plan is also in the first plan, and the third plan equals the second.
     assert_eq!(planned.len(), 2 * (4 + 1));
     assert!(planned.is_sorted_by_key(|one| std::cmp::Reverse(one.cost)));
     let mut journal = Journal::in_memory();
@@ -67,7 +68,7 @@ fn equal_trials_of_all_plans_are_run_once() {
     assert_eq!(run(&plan::trials(&other_seed), &mut journal), 4);
 }
 
-/// A trial runs the description in its key, even if a disk's file is edited in between.
+/// A trial runs the description in its key, even if the file of a disk is edited after the plan was read.
 #[test]
 fn a_plan_keeps_the_disk_that_it_has_read() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -90,7 +91,7 @@ fn a_plan_keeps_the_disk_that_it_has_read() {
     assert_eq!(run(&trials(&plans), &mut journals[0]), 0, "the keys are the same");
 }
 
-/// A copy is an interleave of two disks: the experiment is equal, and so are the keys of its trials.
+/// A copy is an interleave of two disks. So the experiments are equal, and the keys of their trials are equal, too.
 #[test]
 fn equal_jobs_of_different_kinds_have_equal_keys_and_results() {
     let measured = |kind: &str| {
@@ -205,7 +206,7 @@ fn shards_have_each_trial_once_and_their_journals_merge() {
     // Merge from text, without a file.
     let mut copy = Journal::in_memory();
     copy.merge_text(&whole.to_text(), "a text").expect("the text of a journal");
-    copy.merge_text("torn", "a text").expect("what makes no sense is passed over");
+    copy.merge_text("torn", "a text").expect("invalid lines are skipped");
     assert!(copy.entries().eq(whole.entries()));
     assert_eq!(copy.damaged(), 1);
 }
@@ -216,7 +217,7 @@ fn a_failed_cell_does_not_affect_the_others() {
         "name = \"mixed\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\n[[variant]]\nname = \"good\"\n\
         [[variant]]\nname = \"bad\"\n",
     )];
-    // No parsed plan can request this.
+    // No parsed plan can have this case.
     plans[0].cells[1].case.problem.nodes = 3;
     let mut journal = Journal::in_memory();
     let failures = execute(&trials(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
@@ -255,7 +256,7 @@ fn utilisations_are_parts_of_the_measured_time() {
                 let most = trial.most_utilisation(busy).expect("parts");
                 assert!(0.0 < mean && mean <= most && most <= 1.0, "{busy:?} of {}", trial.elapsed_ns);
             }
-            // With random blocks the disks are the bottleneck.
+            // With random blocks, the disks are the bottleneck.
             assert!(trial.mean_utilisation(trial.disks) > Some(0.5), "{trial:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Tables as files: third-party readers read back the written values.
+//! Tests of tables as files: third-party readers read back the written values.
 
 use std::fs::File;
 
@@ -13,7 +13,7 @@ fn column(name: &str, kind: Type) -> Column {
     Column { name: name.to_owned(), kind }
 }
 
-/// Returns a table with every kind of value, including awkward values of each.
+/// Returns a table with every kind of value, including extreme values of each kind.
 fn awkward() -> ResultTable {
     let columns = vec![
         column("text", Type::Text),
@@ -85,8 +85,8 @@ fn csv_and_json_hold_the_table() {
     assert!(json[1]["text"].is_null() && json[1]["flag"].is_null());
 }
 
-/// Returns the tables of cells and trials of a plan that has `cells` cells. Checks that every column has values of its
-/// kind, also when read back.
+/// Returns the tables of cells and of trials of a plan that has `cells` cells. Checks that every column has values of
+/// its kind, even after writing and reading back.
 fn tables<K: PlanKind>(plan: Plan<K>, cells: usize) -> [ResultTable; 2] {
     let plans = [plan];
     let mut journal = Journal::in_memory();
@@ -151,7 +151,7 @@ fn columns_of_placement_tables_have_values_of_their_type() {
         let counts = ["jobs", "disks", "compute_nodes", "io_nodes"].map(|name| value(table, 0, name));
         assert_eq!(counts, [5, 5, 5, 6].map(Value::Integer), "what the plan sets counts");
     }
-    // Cells have means; trials have whole numbers.
+    // A table of cells has means; a table of trials has whole numbers.
     assert!(matches!(value(&cells, 0, "pending_writes_most"), Value::Number(_)));
     assert!(matches!(value(&trials, 0, "pending_writes_most"), Value::Integer(_)));
     let number = |name: &str| match value(&trials, 0, name) {

@@ -1,18 +1,18 @@
 //! Agreement of the simulated with the published values.
 //!
-//! The error of a cell is (simulated - published) / published. Published values are rounded, mostly to 0.1 MiB/s: for a
-//! value of 0.8, an error of 6 % may be pure rounding.
+//! The error of a cell is (simulated - published) / published. Published values are rounded, mostly to 0.1 MiB/s. So
+//! for a value of 0.8, an error of 6 % may be the result of rounding alone.
 //!
-//! A ratio compares a later variant with the first variant of its table, even if the table has three (the report's
-//! column *r* of table 16). A published ratio has a side if it is further than 5 % from 1 for any rounding of its two
-//! values. A simulated ratio is on the wrong side if it is not on that side of 1. For example, 2.8 and 3.0 have a ratio
-//! between 0.90 and 0.97; the report itself states 0.95 there.
+//! A ratio compares a later variant with the first variant of its table, even if the table has three variants (column
+//! *r* of table 16 in the report). A published ratio has a side if it differs from 1 by more than 5 %, however its two
+//! values were rounded. A simulated ratio is on the wrong side if it is not on the same side of 1. For example, the
+//! ratio of 2.8 and 3.0 is between 0.90 and 0.97; for these values the report itself states 0.95.
 
 use crate::published::{PublishedCell, PublishedTables};
 use crate::results::{ReportTable, TableCell};
 use plan::Quantity;
 
-/// Least distance of a ratio from 1 that shows which variant is better.
+/// Minimum distance of a ratio from 1 at which the better variant is certain.
 pub const RATIO_MARGIN: f64 = 0.05;
 
 /// A simulated cell, and the published value for comparison.
@@ -37,9 +37,9 @@ pub struct Ratio<'a> {
     pub base: &'a TableCell,
     /// Ratio of the published values, if both are known.
     pub published: Option<f64>,
-    /// Ratio nearest to 1 of any values that round to the published ones.
+    /// Ratio that is closest to 1, of all pairs of values that round to the published ones.
     pub published_at_least: Option<f64>,
-    /// True if the report marks the two as significantly different; `None` if it does not state that.
+    /// True if the report marks the two values as significantly different; `None` if it does not state this.
     pub marked: Option<bool>,
 }
 
@@ -50,7 +50,7 @@ pub struct Errors {
     pub cells: usize,
     /// Median of the absolute errors: 0.02 for 2 %.
     pub median: f64,
-    /// Error furthest from 0, with its sign.
+    /// Error with the largest absolute value, with its sign.
     pub largest: f64,
     /// Shares of cells with errors of at most 2, 5 and 10 %.
     pub within: [f64; 3],
@@ -72,18 +72,18 @@ impl Ratio<'_> {
         self.cell.sample.mean() / self.base.sample.mean()
     }
 
-    /// True if the simulated variants differ significantly (a t-test of pairs of trials, at 95 %); `None` if unknown.
+    /// True if the simulated variants differ significantly (paired t-test over the trials, at 95 %); `None` if unknown.
     pub fn differs(&self) -> Option<bool> {
         self.cell.sample.differs_from(&self.base.sample)
     }
 
     /// True if the published ratio is far enough from 1 to have a side.
     pub fn has_side(&self) -> bool {
-        // Allow for rounding: 1.05 may be computed as 1.0500000000000001 or 1.0499999999999998.
+        // Tolerate rounding errors: 1.05 may be computed as 1.0500000000000001 or 1.0499999999999998.
         self.published_at_least.is_some_and(|ratio| (ratio - 1.0).abs() > RATIO_MARGIN + 1e-9)
     }
 
-    /// True if the published ratio is clearly on one side of 1 and the simulated ratio is not on that side.
+    /// True if the published ratio is clearly on one side of 1 and the simulated ratio is not on the same side.
     pub fn on_wrong_side(&self) -> bool {
         let other_side = |ratio: f64| (ratio - 1.0) * (self.simulated() - 1.0) <= 0.0;
         self.has_side() && self.published.is_some_and(other_side)
@@ -119,7 +119,7 @@ pub fn ratios<'a>(
     tables.into_iter().flat_map(of_table).collect()
 }
 
-/// Returns the ratio of this cell to that of the first variant; `None` for the first variant itself.
+/// Returns the ratio of this cell to the cell of the first variant; `None` for the first variant itself.
 pub fn ratio<'a>(
     table: &'a ReportTable,
     cell: &'a TableCell,
@@ -139,14 +139,14 @@ pub fn ratio<'a>(
     })
 }
 
-/// Returns the ratio nearest to 1 of any two values that round to these.
+/// Returns the ratio that is closest to 1, of any two values that round to these values.
 fn nearest_to_one(later: PublishedCell, first: PublishedCell) -> f64 {
     let least = (later.value - later.rounding) / (first.value + first.rounding);
     let most = (later.value + later.rounding) / (first.value - first.rounding);
     1_f64.clamp(least, most.max(least))
 }
 
-/// Summarises the errors of these cells; `None` without cells.
+/// Summarises the errors of these cells; `None` if there are no cells.
 pub fn errors(compared: &[Compared<'_>]) -> Option<Errors> {
     let furthest =
         compared.iter().map(Compared::error).max_by(|one, other| one.abs().total_cmp(&other.abs()));
@@ -161,7 +161,7 @@ pub fn errors(compared: &[Compared<'_>]) -> Option<Errors> {
     })
 }
 
-/// Returns the cells in tables of this quantity.
+/// Returns the cells whose table has this quantity.
 pub fn of_quantity<'a>(compared: &[Compared<'a>], quantity: Quantity) -> Vec<Compared<'a>> {
     compared.iter().filter(|compared| compared.table.quantity == quantity).copied().collect()
 }

@@ -22,9 +22,9 @@ const COLUMNS: [&str; 14] = [
 
 /// Returns the cells of figures as the text of a CSV file. Cells without trials are omitted.
 ///
-/// Throughput is the mean over trials in MiB/s; `cv` is standard deviation over mean. Counts of flushes are means over
-/// trials, and empty without a write cache. Numbers of blocks are those of the busiest and the least busy disk in the
-/// largest flush.
+/// Throughput is the mean over the trials in MiB/s; `cv` is the standard deviation divided by the mean. Counts of
+/// flushes are means over the trials, and empty without a write cache. Numbers of blocks are those of the busiest and
+/// of the least busy disk in the largest flush.
 pub fn cells_csv(results: &[CellResult<'_>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = "writing to memory";

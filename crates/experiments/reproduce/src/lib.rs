@@ -1,4 +1,4 @@
-//! Turns simulated results into files: a table for programs, and a page for people.
+//! Converts simulated results to files: a table for programs, and a page for people.
 //!
 //! ```text
 //!                 .-> results of its plans  ->  ReportTable -------.
@@ -7,15 +7,16 @@
 //! ```
 //!
 //! This crate neither simulates nor reads files. The output depends only on the arguments: equal results produce equal
-//! files, byte by byte. It contains no date or time of the host.
+//! files, byte by byte. The output contains no date or time.
 //!
 //! - `study.rs`: plans, and the published values for comparison.
 //! - `results.rs`: simulated tables.
 //! - `published.rs`: values that the report printed.
-//! - `agreement.rs`: agreement of the two; `statements.rs`: agreement with a report's statements in words.
-//! - `tables_csv.rs`, `report/`: the two files.
-//! - `cells_csv.rs`, `plan_page/`: the two files of a study with figures only and more measures than throughput, cell
-//!   by cell; the page also of plans outside a study.
+//! - `agreement.rs`: agreement of simulated and published values; `statements.rs`: agreement with a report's statements
+//! in words.
+//! - `tables_csv.rs`, `report/`: the two files of a study with tables.
+//! - `cells_csv.rs`, `plan_page/`: the two files of a study that has only figures and several measures for each cell.
+//! `plan_page/` also produces pages of plans that belong to no study.
 //! - `placement/`: the study of jobs that share disks: its plans, its file and its page.
 
 mod agreement;

@@ -1,7 +1,7 @@
-//! Values that the report printed, as far as they are known.
+//! Values that the report printed, as far as this project knows them.
 //!
-//! The values come from CSV with the columns [`COLUMNS`]. `differs_significantly` is `yes` or `no` on rows of later
-//! variants for which the report marks significance, and otherwise empty.
+//! The values are read from CSV with the columns [`COLUMNS`]. In rows of later variants, `differs_significantly` is
+//! `yes` or `no` if the report marks significance. Otherwise it is empty.
 
 use std::collections::BTreeMap;
 
@@ -32,11 +32,11 @@ pub struct PublishedTable {
 /// A published value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PublishedCell {
-    /// Value as rounded in the table, in the unit of the table.
+    /// Value as rounded in the report, in the unit of the table.
     pub value: f64,
-    /// Largest rounding error: half a unit of the last digit.
+    /// Maximum rounding error: half a unit of the last digit.
     pub rounding: f64,
-    /// True if the value differs significantly from the first variant's; `None` if the report does not state that.
+    /// True if the value differs significantly from the first variant's; `None` if the report does not state this.
     pub differs: Option<bool>,
 }
 
@@ -44,7 +44,7 @@ pub struct PublishedCell {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishedError {
-    /// The file is not such a table.
+    /// The file is not CSV with valid values.
     #[error("{file}: {source}")]
     Csv {
         /// Name of the file.

@@ -18,14 +18,14 @@ pub struct ReportTable {
     pub layout: String,
     /// Quantity of the values.
     pub quantity: Quantity,
-    /// Cells in any order. Variants and patterns are listed in order of first occurrence.
+    /// Cells in any order. The table shows variants and patterns in the order of their first occurrence.
     pub cells: Vec<TableCell>,
 }
 
-/// One value of a table, from several trials.
+/// A value of a table, as a sample of several trials.
 #[derive(Clone, Debug)]
 pub struct TableCell {
-    /// Variant of the cell, one of those that the table compares.
+    /// Variant of the cell. The table compares its variants.
     pub variant: String,
     /// Access pattern.
     pub pattern: String,
@@ -55,7 +55,7 @@ impl TableCell {
 }
 
 impl ReportTable {
-    /// Returns the compared variants in order. Each later one is compared with the first.
+    /// Returns the compared variants in order. Each later variant is compared with the first.
     pub fn variants(&self) -> Vec<&str> {
         distinct(self.cells.iter().map(|cell| cell.variant.as_str()))
     }
@@ -89,8 +89,8 @@ impl ReportTable {
         cells.filter_map(|(variant, pattern, size)| self.cell(variant, pattern, size)).collect()
     }
 
-    /// Returns the cell for comparison with `cell`: that of the first variant, for the same pattern and records. `None`
-    /// for the first variant itself.
+    /// Returns the cell with which `cell` is compared: the cell of the first variant for the same pattern and records.
+    /// `None` if `cell` is of the first variant itself.
     pub fn base(&self, cell: &TableCell) -> Option<&TableCell> {
         let first = *self.variants().first()?;
         self.cell(first, &cell.pattern, cell.record_bytes).filter(|_| cell.variant != first)

@@ -1,7 +1,7 @@
 //! A report's statements about its figures, compared with the results.
 //!
-//! A statement sets bounds for a number that is measured over some cells of a figure. Statements come from CSV with the
-//! columns of [`Row`]. An empty field selects everything.
+//! A statement sets bounds for a measure over some cells of a figure. Statements are read from CSV with the columns of
+//! [`Row`]. An empty field selects all cells.
 
 use page::NumbersTable;
 use plan::CellResult;
@@ -25,21 +25,21 @@ struct Row {
     section: String,
     /// Text of the statement, one line.
     statement: String,
-    /// Figure of the selected cells.
+    /// Number of the figure of the cells.
     figure: u32,
     /// Layout of the cells.
     layout: String,
     /// Variant of the cells.
     variant: String,
-    /// Variant for comparison with each cell, for measures that compare.
+    /// Variant with which each cell is compared, for measures that compare.
     against: String,
-    /// Patterns of the cells, separated by blanks; after `!`, all except these.
+    /// Patterns of the cells, separated by blanks. After `!`, all patterns except these.
     patterns: String,
     /// Record sizes of the cells in bytes, separated by blanks.
     records: String,
     /// Name of the measure.
     measure: String,
-    /// Bounds of the measure.
+    /// Lower and upper bound of the measure.
     least: f64,
     most: f64,
     /// Published value.
@@ -51,7 +51,7 @@ struct Row {
 enum Measure {
     /// Number of flushes of each cell.
     Flushes,
-    /// Number of flushes due to a full directory, of each cell.
+    /// Number of flushes because of a full directory, of each cell.
     DirectoryFlushes,
     /// Median of the throughputs, in MiB/s.
     Median,
@@ -59,7 +59,7 @@ enum Measure {
     Largest,
     /// Largest coefficient of variation.
     LargestVariation,
-    /// Throughput relative to the other variant, of each cell.
+    /// Throughput divided by that of the other variant, of each cell.
     Ratio,
     /// Largest slowdown relative to the other variant, in percent.
     MostSlower,
@@ -70,15 +70,15 @@ enum Measure {
 pub enum Standing {
     /// Within the bounds.
     Met,
-    /// Outside by less than half the distance of the bounds, or less than a tenth of the published value.
+    /// Outside the bounds by less than half their distance, or by less than a tenth of the published value.
     Near,
     /// Further outside.
     Missed,
 }
 
 impl Standing {
-    /// Compares the range of found values with the bounds. If one bound is infinite, only the tenth of the published
-    /// value counts as near.
+    /// Compares the range of found values with the bounds. If a bound is infinite, only a value within a tenth of the
+    /// published value counts as near.
     pub(crate) fn of(found: (f64, f64), (least, most): (f64, f64), published: f64) -> Standing {
         let distance = most - least;
         let near = if distance.is_finite() { distance / 2.0 } else { 0.0 }.max(published.abs() / 10.0);
@@ -138,7 +138,7 @@ impl Statement {
         Ok(statements)
     }
 
-    /// Returns the least and the largest measured value; `None` unless every selected cell has trials.
+    /// Returns the smallest and the largest measured value; `None` unless every selected cell has trials.
     fn measured(&self, results: &[CellResult<'_>]) -> Option<(f64, f64)> {
         let cells: Vec<&CellResult<'_>> = results.iter().filter(|result| self.is_about(result)).collect();
         let throughput = |result: &&CellResult<'_>| result.throughput().map(|sample| sample.mean());
@@ -203,7 +203,7 @@ impl Statement {
     }
 }
 
-/// True if two results differ at most in their variants.
+/// True if two results have the same settings except for their variants.
 fn is_same_place(one: &CellResult<'_>, other: &CellResult<'_>) -> bool {
     let place = |result: &CellResult<'_>| {
         let case = &result.cell.case;
@@ -230,9 +230,10 @@ pub fn statements_table(statements: &[Statement], results: &[CellResult<'_>]) ->
         Some(words.into_iter().chain(numbers).collect())
     };
     NumbersTable {
-        title: "What the report says, and what came out".to_owned(),
+        title: "Statements of the report, compared with the results".to_owned(),
         notes: vec![
-            "Met: within the bounds. Near: outside by less than half of their distance, or a tenth of what was published."
+            "Met: within the bounds. Near: outside by less than half the distance of the bounds, or by less than a tenth of \
+             the published value."
                 .to_owned(),
         ],
         head: ["section", "statement", "", "published", "bounds", "found"].map(str::to_owned).into(),

@@ -1,8 +1,8 @@
 //! A study: plans that reproduce the tables and figures of one report, and the values that the report printed.
 //!
-//! A plan names its table or figure with `[table]` or `[figure]`; other plans do not belong to the study. Everything is
-//! checked before any simulation runs. Each table must have one layout and one value in each place. Each figure must
-//! vary one number. Every published value must belong to a cell.
+//! A plan names its table or figure with `[table]` or `[figure]`; a plan without either does not belong to the study.
+//! All checks are made before any simulation runs. Each table must have one layout, and one value in each place. Each
+//! figure must vary one number. Every published value must belong to a cell.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub struct Study {
     pub name: String,
     /// Plans of the tables, then those of the figures, each by number.
     pub plans: Vec<Plan>,
-    /// Values that the report printed, as far as they are known.
+    /// Values that the report printed, as far as this project knows them.
     pub published: PublishedTables,
     /// Statements of the report in words.
     pub statements: Vec<Statement>,
@@ -33,13 +33,13 @@ pub struct Study {
 /// Presentation of a study's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Tables, and figures that each have one plan and vary one number.
+    /// Tables, and figures. Each figure has one plan, and varies one number.
     Report,
-    /// Figures only, each of one or several plans, cell by cell.
+    /// Only figures, cell by cell. Each figure has one or several plans.
     Cells,
 }
 
-/// A file that was read: its name, for errors, and its contents.
+/// A file that was read: its contents, and its name for errors.
 #[derive(Clone, Copy, Debug)]
 pub struct TextFile<'a> {
     /// Name of the file, as the user knows it.
@@ -58,7 +58,7 @@ pub enum StudyError {
     /// The published values are invalid.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// The plans and values do not fit together.
+    /// The plans and the published values do not match.
     #[error("{file}: {what}")]
     Invalid {
         /// File of the plan.
@@ -128,7 +128,7 @@ impl Study {
         numbers
     }
 
-    /// Removes the tables, or the figures, that are not among `numbers`.
+    /// Keeps only the tables, or figures, whose numbers are in `numbers`; does not change the other kind.
     pub fn keep(&mut self, kind: Kind, numbers: &BTreeSet<u32>) {
         self.plans.retain(|plan| {
             let (of, number) = identity(plan);
@@ -148,7 +148,7 @@ impl Study {
         of.iter().map(|(plan, results)| figure(plan, results)).collect()
     }
 
-    /// Returns the origin of the study's results: this command and this version of the program.
+    /// Returns the origin of the study's results, for this command and this version of the program.
     pub fn provenance(&self, command: String, version: String) -> Provenance {
         let trials = self.plans.iter().map(|plan| plan.trials as usize);
         let cells = self.plans.iter().flat_map(|plan| &plan.cells);
@@ -164,7 +164,7 @@ impl Study {
     }
 }
 
-/// Returns the presentation of these plans: cell by cell if they have a write cache and no tables, and otherwise a
+/// Returns the presentation for these plans: cell by cell if they use a write cache and have no tables, otherwise a
 /// report.
 fn form_of(plans: &[Plan]) -> Form {
     let has_tables = plans.iter().any(|plan| identity(plan).0 == Kind::Table);
@@ -178,7 +178,7 @@ fn identity(plan: &Plan) -> (Kind, u32) {
     plan.published.as_ref().map_or((Kind::Figure, u32::MAX), |published| (published.kind, published.number))
 }
 
-/// Returns a sort key: tables before figures, each by number.
+/// Returns a sort key that puts tables before figures, both by number.
 fn order(plan: &Plan) -> (bool, u32) {
     let (kind, number) = identity(plan);
     (kind == Kind::Figure, number)
@@ -310,13 +310,13 @@ fn file_throughput(result: &CellResult<'_>) -> Option<Sample> {
     Sample::of(&throughputs.collect::<Vec<f64>>())
 }
 
-/// Returns the number of nodes that access each byte of the file; `None` for one.
+/// Returns the number of nodes that access each byte of the file; `None` if it is one.
 fn nodes_with_the_same(result: &CellResult<'_>) -> Option<u64> {
     let (_, measurement) = result.trials.first()?;
     Some(measurement.bytes_moved / result.cell.case.problem.file_bytes).filter(|&nodes| nodes > 1)
 }
 
-/// Returns the pattern, and other properties that distinguish the lines of this figure.
+/// Returns the name of a line: the pattern, and other properties in which the lines of this figure differ.
 fn line_name(plan: &Plan, cell: &plan::PlannedCell, per_node: Option<u64>) -> String {
     let CellPlace { variant, pattern, record_bytes } = place(cell);
     let mut name = pattern;
@@ -332,7 +332,7 @@ fn line_name(plan: &Plan, cell: &plan::PlannedCell, per_node: Option<u64>) -> St
     name
 }
 
-/// Returns the name of the varied key, in the words of the reports if they have some.
+/// Returns the name of the varied key, in the words of the reports if the reports have a name.
 pub(crate) fn axis_name(key: &str) -> &str {
     if key == "outstanding" { "K, outstanding requests for each compute node and disk" } else { key }
 }

@@ -4,12 +4,12 @@ use crate::published::COLUMNS;
 use crate::results::ReportTable;
 use plan::Quantity;
 
-/// Returns the tables in the form of the published ones, as the text of a CSV file.
+/// Returns the tables in the form of the published tables, as the text of a CSV file.
 ///
-/// Throughput is in MiB/s with four decimals, movements with one; both are means over trials. `differs_significantly`
-/// is `yes` or `no` on the rows of every variant after the first of its table. Each of these is compared with the first
-/// by Student's two-sided t-test for pairs of trials at 95 %. The field is empty for a single trial. `cv` is standard
-/// deviation over mean.
+/// Throughput is in MiB/s with four decimals, movements have one decimal; both are means over the trials.
+/// `differs_significantly` is `yes` or `no` in the rows of all variants except the first of a table. Each of these
+/// variants is compared with the first by Student's two-sided paired t-test over the trials, at 95 %. The field is
+/// empty for a single trial. `cv` is the standard deviation divided by the mean.
 pub fn tables_csv(tables: &[ReportTable]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = "writing to memory";

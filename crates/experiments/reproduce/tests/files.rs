@@ -1,4 +1,4 @@
-//! The two files, made from fabricated results.
+//! Tests of the two files of a study, with made-up results.
 
 mod made_up;
 
@@ -68,7 +68,7 @@ fn every_row_of_a_table_has_the_columns_of_its_head() {
             .find(|above| above.value().name() == "table");
         let last_head = table.expect("a table").select(&select("thead tr:last-child th")).count();
         let several_heads = table.expect("a table").select(&select("thead tr")).count() > 1;
-        // The title of the pattern column stands in the first row of the head.
+        // The title of the pattern column is in the first row of the head.
         assert_eq!(columns, last_head + usize::from(several_heads));
         seen += 1;
     }
@@ -80,7 +80,7 @@ fn a_row_has_simulated_and_published_values_and_the_error() {
     let page = parsed(&made_up::published());
     let row = texts(&page, "#table-2 tbody tr:first-child > *");
     let expected = [
-        // Pattern, then placeholders for two variants and a ratio: there are no records of 8 bytes.
+        // The pattern, then placeholders for two variants and a ratio, because there are no records of 8 bytes.
         "ra",
         "\u{2013}",
         "\u{2013}",
@@ -106,22 +106,24 @@ fn a_row_has_simulated_and_published_values_and_the_error() {
 fn the_summary_lists_the_disagreements() {
     let page = parsed(&made_up::published());
     let words = texts(&page, "#summary li").join("\n");
-    // 7.125 against 4.0, and 7.1 against 8.0, are the two of six with large errors.
+    // Two of the six cells have large errors: 7.125 instead of 4.0, and 7.1 instead of 8.0.
     assert!(words.contains("Of 6 throughput cells with a published value, half are within 0.1 %"), "{words}");
     assert!(words.contains("66.7 % within 10 %. The largest error is +78.1 %"), "{words}");
     assert!(words.contains("Of 2 counts of disk movements"), "{words}");
-    // 8-byte rb decreases in the report and increases here.
+    // For 8-byte rb, the ratio is below 1 in the report and above 1 in the simulation.
     assert!(words.contains("Of 3 ratios that the report marks"), "{words}");
     assert!(words.contains("were rounded, 2 are on the same side"), "{words}");
     let wrong = texts(&page, "#summary table:last-of-type caption").join("\n");
     assert!(wrong.contains("Ratios on the wrong side of 1"), "{wrong}");
-    assert!(texts(&page, "#summary p").concat().contains("nothing here to compare with: table 16."));
+    assert!(
+        texts(&page, "#summary p").concat().contains("without published values to compare with: table 16.")
+    );
 }
 
 #[test]
 fn a_page_without_published_values_is_marked_as_prediction() {
     let page = parsed(&PublishedTables::default());
-    assert!(texts(&page, "#summary p").concat().contains("all of it is prediction"));
+    assert!(texts(&page, "#summary p").concat().contains("all values are predictions"));
     assert_eq!(texts(&page, "h3 .predicted").len(), 3);
 }
 

@@ -1,4 +1,4 @@
-//! Valid and invalid studies, and the tables and figures of their results.
+//! Tests of valid and invalid studies, and of the tables and figures of their results.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +81,7 @@ fn results_become_tables_and_figures_in_the_order_of_the_reports() {
     for line in &figure.lines {
         let varied: Vec<f64> = line.points.iter().map(|(value, _)| *value).collect();
         assert_eq!(varied, [1.0, 4.0]);
-        // Sixteen disks of 2.3 MiB/s limit the throughput, independent of the number of nodes that receive the data.
+        // Sixteen disks of 2.3 MiB/s limit the throughput, independently of the number of nodes that receive the data.
         assert!(line.points.iter().all(|(_, sample)| sample.mean() < 40.0));
     }
     let provenance = study.provenance("command".into(), "version".into());

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The words are device, processor, number, seconds, process, event, operation, first sector, sectors and program. The
-//! device becomes the file, and all requests belong to one node. The reader skips other events of a request, discards
-//! and flushes. A table of totals at the end reports events that the kernel lost.
+//! device is used as the file, and all requests belong to one node. The reader skips the other events of a request,
+//! discards and flushes. A table of totals at the end contains the number of events that the kernel lost.
 
 use std::io::BufRead;
 
@@ -18,7 +18,7 @@ use crate::file_names::FileNames;
 use crate::line_reader::Lines;
 use crate::request::{Request, checked_move, parse_seconds};
 
-/// Bytes in a sector of block traces.
+/// Size in bytes of a sector in block traces.
 const SECTOR_BYTES: u64 = 512;
 
 /// Event of a request that enters the queue.
@@ -27,7 +27,7 @@ const QUEUED: &str = "Q";
 pub(crate) struct BlkparseReader<R> {
     lines: Lines<R>,
     found: u64,
-    /// Number of events that the kernel lost, according to the totals.
+    /// Number of events that the kernel lost, according to the table of totals.
     lost: u64,
     discards: u64,
 }
@@ -41,7 +41,7 @@ impl<R: BufRead> BlkparseReader<R> {
         self.lines.number()
     }
 
-    /// Returns notes on missing and skipped requests.
+    /// Returns notes on requests that are missing or were skipped.
     pub(crate) fn notes(&self) -> Vec<String> {
         let BlkparseReader { found, lost, discards, .. } = *self;
         let lost = (lost > 0).then(|| {
@@ -72,7 +72,7 @@ impl<R: BufRead> BlkparseReader<R> {
             let operation = match (operation.contains('R'), operation.contains('W')) {
                 (true, false) => Operation::Read,
                 (false, true) => Operation::Write,
-                // A flush moves no data.
+                // A flush transfers no data.
                 _ => continue,
             };
             let wrong =

@@ -1,8 +1,8 @@
 //! Calls that are more than a request for one range: selections in closed form, and collective calls.
 //!
-//! A log of MPI programs has such calls (format 2) and is replayed call by call. An *opening* is a collective open of a
-//! file. Its processes number their collective calls from 0, so calls of an opening with the same number belong
-//! together.
+//! A log of MPI programs contains such calls (format 2) and is replayed call by call. An *opening* is a collective open
+//! of a file. Its processes number their collective calls from 0, so the calls of an opening that have the same number
+//! are one collective call.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -13,20 +13,20 @@ use crate::error::{Error, Place};
 use crate::file_names::FileNames;
 use crate::request::{Action, OFFSET_MAX, Request};
 
-/// A call that is more than a request for one range of bytes.
+/// A call that is not a request for a single range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedCall {
     /// Index of the file among those of the log.
     pub file: u32,
-    /// Operation and selection of the moved bytes; `None` if the call flushes written data to the disks.
+    /// Operation, and selection of the transferred bytes; `None` if the call flushes written data to the disks.
     pub moves: Option<(Operation, Selection)>,
-    /// Opening and number of a collective call; `None` if the process made the call alone.
+    /// Opening and number of a collective call; `None` if a single process made the call.
     pub together: Option<CommonTurn>,
     /// Method of the recorded call, if known.
     pub method: Option<CallMethod>,
 }
 
-/// Identity of a collective call of an opening.
+/// Identity of a collective call within the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommonTurn {
     /// Index of the opening among those of the log.
@@ -44,10 +44,10 @@ pub struct LoggedOpening {
     pub file: u32,
     /// Block size of the file in bytes.
     pub block_bytes: u64,
-    /// Number of disks that held the file.
+    /// Number of disks over which the file was striped.
     pub stripes: u32,
-    /// Members in the order of their ranks, as indices among the nodes of the log. Empty if the log lacks some of them;
-    /// the log then has none of their collective calls.
+    /// Members in the order of their ranks, as indexes among the nodes of the log. Empty if the log lacks some members.
+    /// The log then contains none of their collective calls.
     pub members: Vec<usize>,
 }
 
@@ -58,9 +58,9 @@ pub enum CallMethod {
     Independent,
     /// The I/O nodes directed the transfer.
     DiskDirected,
-    /// The processes exchanged data among themselves first.
+    /// The processes first exchanged data with each other.
     TwoPhase,
-    /// The processes wrote into their memory, and flushed it together.
+    /// The processes wrote into their memory, and flushed it collectively.
     WriteCached,
 }
 
@@ -91,10 +91,10 @@ impl fmt::Display for CallMethod {
     }
 }
 
-/// An opening, as described by one of its members.
+/// An opening, as one of its members recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpeningToWrite<'a> {
-    /// Name that no other opening has.
+    /// Name of the opening, which is unique.
     pub name: &'a str,
     /// Rank of the member, from 0.
     pub rank: u32,
@@ -102,11 +102,11 @@ pub struct OpeningToWrite<'a> {
     pub size: u32,
     /// Block size of the file in bytes.
     pub block_bytes: u64,
-    /// Number of disks that hold the file.
+    /// Number of disks over which the file is striped.
     pub stripes: u32,
 }
 
-/// Files, calls and openings that a log has named so far.
+/// Files, calls and openings in the part of a log that was read so far.
 pub(crate) struct LogTables {
     pub(crate) files: FileNames,
     calls: Vec<LoggedCall>,
@@ -114,7 +114,8 @@ pub(crate) struct LogTables {
     by_name: BTreeMap<String, u32>,
     /// Number of processes, if the log states it.
     processes: Option<u32>,
-    /// Remaining capacity for nodes of selections; the next field is the one for members of openings.
+    /// Number of selection nodes that may still be read. The next field is the number of members of openings that may
+    /// still be read.
     nodes_left: u64,
     members_left: u64,
     nodes_max: u64,
@@ -122,20 +123,20 @@ pub(crate) struct LogTables {
     torn: u64,
 }
 
-/// An opening that may still lack members.
+/// An opening, of which some members may not have been read yet.
 struct PartOpening {
     name: String,
     file: u32,
     size: u32,
     block_bytes: u64,
     stripes: u32,
-    /// Numbers of the nodes, by rank.
+    /// Numbers of the members' nodes, by rank.
     members: BTreeMap<u32, u32>,
     nodes: BTreeSet<u32>,
 }
 
 impl LogTables {
-    /// Creates empty tables with limits on files, on nodes of selections, and on members of openings.
+    /// Creates empty tables, with limits on the numbers of files, of nodes of selections, and of members of openings.
     pub(crate) fn new(files: u32, selection_nodes: u64, members: u64) -> Self {
         LogTables {
             files: FileNames::new(files),
@@ -155,7 +156,7 @@ impl LogTables {
         self.torn += 1;
     }
 
-    /// Records the number of processes that the log states at `place`. Fails if an earlier number differs.
+    /// Records the number of processes that the log states at `place`. Fails if a previous log stated another number.
     pub(crate) fn note_processes(&mut self, processes: u32, place: Place) -> Result<(), Error> {
         let known = *self.processes.get_or_insert(processes);
         if known == processes {
@@ -164,7 +165,7 @@ impl LogTables {
         let why = format!(
             "this log is of a run with {processes} processes, and the logs before it are of one with {known}"
         );
-        // A later run of more processes would have overwritten all logs of the earlier one.
+        // A later run with more processes would have overwritten all logs of the earlier run.
         let (fewer, last) = (processes.min(known), processes.min(known).saturating_sub(1));
         Err(Error::new(place, why).remedy(format!(
             "Name the logs of a single run. If all have the same name, 0 to {last} belong to the later run, \
@@ -172,7 +173,7 @@ impl LogTables {
         )))
     }
 
-    /// Adds the member that a node describes to an opening.
+    /// Adds a member to an opening, as the node recorded it.
     pub(crate) fn note_opening(
         &mut self,
         node: u32,
@@ -210,7 +211,8 @@ impl LogTables {
         }
     }
 
-    /// Returns the index of the opening of this name. Fails unless the node is a member and the file matches.
+    /// Returns the index of the opening of this name. Fails unless the node is a member and the opening is of this
+    /// file.
     pub(crate) fn opening(&self, name: &str, node: u32, file: u32) -> Result<u32, String> {
         let index = self.by_name.get(name).copied();
         let opening = index.map(|index| &self.openings[index as usize]);
@@ -244,8 +246,8 @@ impl LogTables {
         Ok(())
     }
 
-    /// Returns true if the last call continues an earlier one of the same node, and then merges the two. A selection
-    /// that is too long for one line continues in the next.
+    /// If the last call continues an earlier call of the same node, merges the two and returns true. A selection that
+    /// is too long for one line continues on the next line.
     pub(crate) fn joins(&mut self, before: Option<&Request>, request: &Request) -> Result<bool, String> {
         let (Some(Action::Call(before)), Action::Call(last)) =
             (before.map(|before| before.action), request.action)
@@ -269,7 +271,7 @@ impl LogTables {
         Ok(true)
     }
 
-    /// Removes calls that some members of the opening did not make, and returns the rest.
+    /// Removes collective calls that some members of the opening did not make, and returns all others.
     pub(crate) fn finish(self, nodes: &mut BTreeMap<u32, Vec<Request>>) -> Result<LoggedCalls, Error> {
         let LogTables { calls, openings, processes, torn, .. } = self;
         let calls_made = collective_calls(nodes, &calls)?;
@@ -296,14 +298,14 @@ pub struct LoggedCalls {
     pub openings: Vec<LoggedOpening>,
     /// Number of recorded processes, even if the log lacks some of them.
     pub processes: Option<u32>,
-    /// Number of omitted calls: the log lacks the same call of other members.
+    /// Number of omitted collective calls, because the log lacks the same call of other members.
     pub left_out: u64,
-    /// Number of omitted last lines without an end: a process was stopped while it wrote them.
+    /// Number of omitted last lines that have no newline, because a process was stopped while it wrote them.
     pub torn: u64,
 }
 
 impl LoggedCalls {
-    /// Returns the number of pieces that all calls move.
+    /// Returns the number of pieces that all calls transfer.
     pub fn pieces(&self) -> u64 {
         let selections = self.calls.iter().filter_map(|call| call.moves.as_ref());
         selections.map(|(_, selection)| selection.runs()).fold(0, u64::saturating_add)
@@ -319,7 +321,7 @@ impl PartOpening {
     }
 }
 
-/// A collective call: its operation, and the number of its participants.
+/// A collective call: its operation, and the number of members that made it.
 struct CommonCall {
     kind: Option<Operation>,
     count: u32,
@@ -332,7 +334,8 @@ fn turn_of(calls: &[LoggedCall], request: &Request) -> Option<CommonTurn> {
     }
 }
 
-/// Returns the collective calls with their numbers of participants. Fails if members disagree about the operation.
+/// Returns the collective calls, with the numbers of members that made them. Fails if members recorded different
+/// operations.
 fn collective_calls(
     nodes: &BTreeMap<u32, Vec<Request>>,
     calls: &[LoggedCall],
@@ -355,7 +358,7 @@ fn collective_calls(
     Ok(common_calls)
 }
 
-/// Fails if nodes would wait for each other forever.
+/// Fails if nodes would wait for each other forever in a replay.
 pub(crate) fn check_order(nodes: &[&[Request]], logged: &LoggedCalls) -> Result<(), Error> {
     let LoggedCalls { calls, openings, .. } = logged;
     let mut at = vec![0; nodes.len()];

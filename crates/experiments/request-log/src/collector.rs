@@ -20,12 +20,12 @@ pub struct LogCollector<'a> {
     /// Number of inputs so far.
     inputs: u32,
     sorts: bool,
-    /// True if the inputs have calls; `None` before the first input.
+    /// True if the inputs have format 2; `None` before the first input.
     has_calls: Option<bool>,
 }
 
 impl<'a> LogCollector<'a> {
-    /// Creates an empty collector. The limits of `reading` apply to all inputs together.
+    /// Creates an empty collector. The limits in `reading` apply to all inputs together.
     pub fn new(reading: &'a Reading) -> Self {
         let limits = reading.limits;
         LogCollector {
@@ -39,7 +39,7 @@ impl<'a> LogCollector<'a> {
         }
     }
 
-    /// Adds all of `input`, and returns notes for the user: missing parts of the recording, and omitted requests.
+    /// Reads all of `input`, and returns notes for the user about missing parts of the recording and omitted requests.
     pub fn take(&mut self, input: impl BufRead) -> Result<Vec<String>, Error> {
         let mut reader = LogReader::new(input, self.reading, self.inputs)?;
         self.inputs += 1;
@@ -87,14 +87,14 @@ impl<'a> LogCollector<'a> {
         Ok(())
     }
 
-    /// Returns the finished log. Fails if it has no requests, or its nodes would deadlock.
+    /// Returns the finished log. Fails if it contains no requests, or if its nodes would deadlock in a replay.
     pub fn finish(self) -> Result<RequestLog, Error> {
         let LogCollector { tables, mut nodes, taken, sorts, has_calls, .. } = self;
         if taken == 0 {
             return Err(Error::new(Place::Log, "it contains no requests"));
         }
         if sorts {
-            // A stable sort keeps the order of lines for requests of equal time.
+            // A stable sort keeps requests of equal time in the order of their lines.
             nodes.values_mut().for_each(|requests| requests.sort_by_key(|request| request.time));
         }
         let files = tables.files.all().to_vec();
@@ -111,7 +111,7 @@ impl<'a> LogCollector<'a> {
 }
 
 impl RequestLog {
-    /// Reads a log from a single input, and drops its notes.
+    /// Reads a log from a single input, and discards the notes.
     pub fn read(input: impl BufRead, reading: &Reading) -> Result<RequestLog, Error> {
         let mut collector = LogCollector::new(reading);
         collector.take(input)?;

@@ -1,7 +1,7 @@
 //! Reads the output of `darshan-dxt-parser`: requests that Darshan recorded with extended tracing (DXT).
 //!
-//! The format is documented with darshan-util. Lines that name a file precede its requests; each rank's writes precede
-//! its reads:
+//! The format is documented with darshan-util. The lines that name a file are before its requests. For each rank, the
+//! writes are before the reads:
 //!
 //! ```text
 //!  # DXT, file_id: 16457598720760448348, file_name: /tmp/test/testFile
@@ -9,11 +9,11 @@
 //!   X_POSIX       0  write        0               0       262144      0.0029      0.0032
 //! ```
 //!
-//! Times have four decimals and restart with each file, so they must be sorted. Requests of MPI-IO are read only if the
-//! log has none of POSIX, because both describe the same bytes.
+//! Times have four decimals and restart with each file, so requests must be sorted by time. Requests of MPI-IO are read
+//! only if the log has no requests of POSIX, because both describe the same bytes.
 //!
-//! Lines before a file's requests announce their number. `# *WARNING*` names modules that are incomplete because
-//! Darshan ran out of memory. The reader reports missing requests and incomplete modules.
+//! Lines before a file's requests state their number. `# *WARNING*` names modules that are incomplete because Darshan
+//! ran out of memory. The reader reports missing requests and incomplete modules.
 
 use std::io::BufRead;
 
@@ -35,7 +35,7 @@ pub(crate) struct DxtReader<R> {
     backwards: u64,
 }
 
-/// Module of Darshan that recorded the requests.
+/// Module of Darshan that recorded a request.
 #[derive(Clone, Copy, PartialEq)]
 enum Module {
     Posix,
@@ -47,11 +47,11 @@ enum Module {
 struct DxtState {
     /// File whose requests follow.
     file: Option<String>,
-    /// Number of announced requests of this file that have not arrived yet.
+    /// Number of announced requests of this file that have not been read yet.
     awaited: u64,
     /// Number of announced requests of earlier files that were missing.
     missing: u64,
-    /// True if Darshan has only a part of a module, for each module.
+    /// For each module, true if Darshan recorded only a part of it.
     is_partial: [bool; 2],
 }
 
@@ -95,7 +95,7 @@ impl<R: BufRead> DxtReader<R> {
         self.lines.number()
     }
 
-    /// Returns notes on missing requests, after the whole log has been read.
+    /// Returns notes on missing requests. Call this after the whole log was read.
     pub(crate) fn notes(&self) -> Vec<String> {
         let DxtReader { found, backwards, .. } = *self;
         let missing = self.state.missing.saturating_add(self.state.awaited);
@@ -136,7 +136,7 @@ impl<R: BufRead> DxtReader<R> {
                 }
             };
             match (*self.module.get_or_insert(module), module) {
-                // Requests of MPI-IO are skipped here; do not report them as missing.
+                // Requests of MPI-IO are skipped. Do not report them as missing.
                 (Module::Posix, Module::MpiIo) => self.state.awaited = 0,
                 (Module::MpiIo, Module::Posix) => {
                     let error = Error::new(Place::Line(number), "requests of POSIX after those of MPI-IO");

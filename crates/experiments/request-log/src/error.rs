@@ -23,12 +23,12 @@ pub struct Error {
     pub place: Place,
     /// Reason.
     pub why: String,
-    /// Remedy, a sentence; empty if the remedy is obvious.
+    /// Remedy, as a sentence; empty if the remedy is obvious.
     pub remedy: String,
 }
 
 impl fmt::Display for Place {
-    /// Writes the prefix of the reason.
+    /// Writes the place as the beginning of the message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Log => Ok(()),
@@ -48,13 +48,13 @@ impl Error {
         Error { remedy: remedy.into(), ..self }
     }
 
-    /// Creates the error of an input that could not be read past `line`.
+    /// Creates the error of an input that cannot be read beyond `line`.
     pub(crate) fn reading(line: u64, error: &std::io::Error) -> Self {
         Error::new(Place::Line(line), format!("it cannot be read: {error}"))
     }
 }
 
-/// Returns wrong text shortened to fit on one line of a screen.
+/// Returns invalid text, shortened so that it fits on one line of a screen.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 40;
     match text.char_indices().nth(MOST) {

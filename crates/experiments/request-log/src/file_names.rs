@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Place};
 
-/// File names of a log so far, with their indices.
+/// File names of the part of a log that was read so far, with their indexes.
 pub(crate) struct FileNames {
     names: Vec<String>,
     indices: BTreeMap<String, u32>,
@@ -22,12 +22,12 @@ impl FileNames {
         &self.names
     }
 
-    /// Returns the index of the file of this name, and adds the name if it is new.
+    /// Returns the index of the file of this name. Adds the name if it is new.
     pub(crate) fn index(&mut self, name: &str, place: impl FnOnce() -> Place) -> Result<u32, Error> {
         if let Some(&index) = self.indices.get(name) {
             return Ok(index);
         }
-        // An empty name could not be written as a word of a log.
+        // An empty name cannot be written as a word of a log.
         if name.is_empty() {
             return Err(Error::new(place(), "expected the name of a file, not an empty field"));
         }

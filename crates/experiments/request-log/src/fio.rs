@@ -7,8 +7,8 @@
 //!  15221 /dev/sda sync 32768 0
 //! ```
 //!
-//! Times of version 3 are in microseconds. Version 2 has waits in microseconds instead of times. A log has one node.
-//! Trims are counted and omitted, because request logs have no trims.
+//! Times of version 3 are in microseconds. Version 2 has no times, but waits in microseconds between actions. A log has
+//! one node. Trims are counted and omitted, because request logs cannot contain trims.
 
 use std::io::BufRead;
 
@@ -36,7 +36,7 @@ pub(crate) struct FioReader<R> {
 }
 
 impl<R: BufRead> FioReader<R> {
-    /// Starts reading a log, whose requests belong to `node`.
+    /// Starts reading a log. All its requests belong to `node`.
     pub(crate) fn begin(input: R, node: u32) -> Result<Self, Error> {
         let mut lines = Lines::new(input);
         let has_times = match lines.next()?.unwrap_or_default().trim_end() {
@@ -106,7 +106,7 @@ impl<R: BufRead> FioReader<R> {
                     let microseconds = count("microseconds")?.to_string();
                     let waited = parse_time(&microseconds, MICROSECOND);
                     let waited = waited.map_err(|_| wrong("microseconds", &microseconds))?;
-                    // Cap the sum: no valid time of a log is larger.
+                    // Limit the sum to the maximum time of a log.
                     let sum = (self.waited + waited).as_nanos();
                     self.waited = Duration::from_nanos(sum.min(u64::MAX / 2));
                     continue;

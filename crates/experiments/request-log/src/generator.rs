@@ -1,16 +1,16 @@
 //! Random logs modelled on the workloads of the ENWRICH report (sections 1 and 5.3; CHARISMA's traces of a CM-5).
 //!
-//! - Jobs on 32 nodes, several to a trace: a few concurrent jobs share the nodes.
-//! - Only writes are replayed, and programs write more than they read: the files are written, except for a chosen share
-//!   that is read.
-//! - Requests average 500 to 1200 bytes in each trace. Each file has one record size: a multiple of 8 bytes,
-//!   exponential with that mean.
-//! - Nodes hardly ever share bytes of a file, but often share blocks: records are distributed round-robin over the
-//!   nodes.
-//! - Files of CMMD programs are ten times as large as files of CMF programs: ten times the records with [`Kind::Cmmd`].
-//! - Programs compute between requests: pauses are exponential with a given mean.
+//! - A trace has jobs on 32 nodes: a few concurrent jobs share the nodes.
+//! - The report replays only writes, because programs write more than they read. So all files are written, except for a
+//! chosen share of files that are read.
+//! - Requests average 500 to 1200 bytes in each trace. All records of a file have the same size: a multiple of 8 bytes,
+//! drawn from an exponential distribution with this mean.
+//! - Nodes rarely share bytes of a file, but often share blocks. So records are distributed round-robin over the nodes.
+//! - Files of CMMD programs are ten times as large as files of CMF programs. So [`Kind::Cmmd`] has ten times the
+//! records.
+//! - Programs compute between requests. So pauses are drawn from an exponential distribution with a given mean.
 //!
-//! The report does not state file sizes or computation times. These numbers are ours.
+//! The report does not state file sizes and computation times. We chose these numbers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -43,9 +43,9 @@ pub struct Generator {
     pub files: u32,
     /// Number of records in each file.
     pub records: u64,
-    /// Mean size of a record over the files, in bytes.
+    /// Mean size of a record in bytes, over all files.
     pub record_bytes: u64,
-    /// Percentage of files that are read; the others are written.
+    /// Percentage of files that are read; all others are written.
     pub reads_percent: u8,
     /// Mean computation time of a node between two requests.
     pub think: Duration,
@@ -68,7 +68,7 @@ impl Kind {
 /// Record sizes are multiples of this number of bytes.
 const WORD: u64 = 8;
 
-/// Largest record, relative to the mean: at most about one file in a thousand would exceed it.
+/// Maximum size of a record relative to the mean. At most about one file in a thousand would exceed it.
 const LARGEST: f64 = 8.0;
 
 /// Distinct numbers for each use of the seed, so that the draws are independent.
@@ -107,7 +107,7 @@ impl Generator {
         u64::from(self.jobs) * u64::from(self.files) * self.records
     }
 
-    /// Writes the log. The memory used depends only on the numbers of nodes and files.
+    /// Writes the log. The memory that this takes depends only on the numbers of nodes and files.
     ///
     /// # Panics
     /// If the settings are inconsistent.
@@ -173,9 +173,9 @@ impl Generator {
 struct Drawn {
     generator: Generator,
     node: u32,
-    /// Remaining files of its job; the first is in use.
+    /// Remaining files of the node's job. The first one is in use.
     files: std::ops::Range<u32>,
-    /// Next record of that file; `step` is the distance between records of this node.
+    /// Next record of the file in use. `step` is the distance between consecutive records of this node.
     first: u64,
     record: u64,
     step: u64,
@@ -236,7 +236,7 @@ impl Iterator for Drawn {
     }
 }
 
-/// Maps 53 random bits to the exponential distribution of this mean.
+/// Maps 53 random bits to the exponential distribution with this mean.
 fn exponential(draw: u64, mean: f64) -> f64 {
     // Adding 0.5 avoids the logarithm of zero.
     let uniform = ((draw >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;

@@ -1,7 +1,7 @@
-//! Request logs: requests of nodes to files with their times, for replay.
+//! Request logs: requests of nodes to files, with their times, for replay.
 //!
-//! A log is text with one request a line: time in seconds, node, file, operation, offset, bytes, and the duration in
-//! seconds if it is known.
+//! A log is a text with one request per line: time in seconds, node, file, operation, offset, bytes, and the duration
+//! in seconds if it is known.
 //!
 //! ```text
 //!  # starfish requests 1
@@ -11,16 +11,16 @@
 //!  0.000905 1 - sync
 //! ```
 //!
-//! - `request.rs`: one request; text form of times and names.
-//! - `calls.rs`: calls with selections, and collective calls: format 2.
+//! - `request.rs`: one request; the text form of times and names.
+//! - `calls.rs`: calls with selections, and collective calls (format 2).
 //! - `log.rs`: a whole log in memory, node by node, and its totals; `collector.rs` builds it.
 //! - `reader.rs`: reads any format, request by request: `text.rs`, `table.rs` (CSV), `dxt.rs` (output of
 //!   `darshan-dxt-parser`), `fio.rs` and `blkparse.rs`.
-//! - `line_reader.rs`, `file_names.rs`: lines of bounded length, names of files.
+//! - `line_reader.rs`, `file_names.rs`: lines of bounded length; names of files.
 //! - `error.rs`: errors in a log, and their places.
 //! - `generator.rs`: random logs; `merge.rs`: merges the logs of several jobs.
 //!
-//! Reading takes [`REQUEST_MEMORY`] bytes for each kept request, and keeps at most the number of requests in
+//! Reading takes [`REQUEST_MEMORY`] bytes for each request that is kept. The number of kept requests is limited by
 //! [`Limits`]. This crate uses no files and no clock: it reads a log from any reader.
 
 mod blkparse;

@@ -4,11 +4,11 @@ use std::io::{BufRead, Read};
 
 use crate::error::{Error, Place};
 
-/// Longest line in bytes: a file name of 4096 bytes, each escaped, and numbers.
+/// Maximum length of a line in bytes: a file name of 4096 bytes, all of them escaped, and numbers.
 pub(crate) const LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Longest line of a log with calls, in bytes: a selection of the largest size that a message carries, with two numbers
-/// for each of its nodes.
+/// Maximum length in bytes of a line in a log with calls: a selection of the maximum size for a message, with two
+/// numbers for each of its nodes.
 pub(crate) const CALL_BYTES_MAX: usize = 16 << 20;
 
 /// Reader of lines that reuses one buffer.
@@ -30,7 +30,7 @@ impl<R: BufRead> Lines<R> {
         self.number
     }
 
-    /// Raises the limit to `bytes` bytes a line.
+    /// Raises the maximum length of a line to `bytes` bytes.
     pub(crate) fn allow(&mut self, bytes: usize) {
         self.bytes_max = bytes;
     }
@@ -45,7 +45,8 @@ impl<R: BufRead> Lines<R> {
         self.is_ended
     }
 
-    /// Fails if the line that was read last has no newline: the truncated line could still parse as a shorter number.
+    /// Fails if the line that was read last has no newline. Such a line may be truncated and still parse, with a
+    /// shorter number.
     pub(crate) fn expect_end(&self) -> Result<(), Error> {
         if self.is_ended {
             return Ok(());
@@ -55,7 +56,7 @@ impl<R: BufRead> Lines<R> {
         Err(Error::new(Place::Line(self.number), why))
     }
 
-    /// Reads the next line and returns it without its newline; `None` at the end of the log.
+    /// Reads the next line. Returns it without its newline, or `None` at the end of the log.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, Error> {
         self.line.clear();
         self.number += 1;

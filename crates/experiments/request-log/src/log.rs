@@ -25,18 +25,18 @@ pub struct RequestLog {
     start: Duration,
 }
 
-/// Bytes moved by one request, in one piece or in several.
+/// Bytes that one request transfers, in one piece or in several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedMove {
     /// Operation: read or write.
     pub operation: Operation,
     /// Index of the file.
     pub file: u32,
-    /// Number of bytes, without gaps.
+    /// Number of bytes in all pieces, without the gaps.
     pub bytes: u64,
     /// Offset in bytes of the first byte.
     pub offset: u64,
-    /// Offset in bytes of the end of the last byte.
+    /// Offset in bytes after the last byte.
     pub end: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct LoggedMove {
 pub struct LoggedFile {
     /// Name of the file in the log.
     pub name: String,
-    /// End of the furthest request, in bytes; a request of no bytes does not count.
+    /// Maximum end of all requests, in bytes. Requests of no bytes do not count.
     pub end: u64,
     /// True if any node reads the file.
     pub is_read: bool,
@@ -79,7 +79,7 @@ pub struct Totals {
     pub largest: u64,
     /// Number of reads and writes that begin at the end of the same node's previous request to the same file.
     pub consecutive: u64,
-    /// Time from the first request to the end of the last.
+    /// Time from the start of the first request to the end of the last request.
     pub duration: Duration,
 }
 
@@ -96,15 +96,15 @@ impl Totals {
 }
 
 impl RequestLog {
-    /// Creates the log of these nodes; `names` are the files of their requests.
+    /// Creates the log of these nodes. `names` are the names of the files that the requests refer to.
     ///
     /// # Panics
-    /// If a request refers to a file without a name, or times decrease.
+    /// If a request refers to a file without a name, or if times decrease.
     pub fn of(names: Vec<String>, nodes: Vec<LoggedNode>) -> RequestLog {
         RequestLog::with_calls(names, nodes, None)
     }
 
-    /// Creates a log as [`of`](Self::of) does, with the calls of a log of format 2.
+    /// Creates a log like [`of`](Self::of), with the calls of a log of format 2.
     pub(crate) fn with_calls(
         names: Vec<String>,
         nodes: Vec<LoggedNode>,
@@ -131,7 +131,7 @@ impl RequestLog {
         RequestLog { files, ..log }
     }
 
-    /// Returns the files; a request holds the index of its file.
+    /// Returns the files. A request contains the index of its file.
     pub fn files(&self) -> &[LoggedFile] {
         &self.files
     }
@@ -154,7 +154,7 @@ impl RequestLog {
         &self.calls.as_ref().expect("requests are calls where a log has some").calls[index as usize]
     }
 
-    /// Iterates over the moves of a node of the log, in order.
+    /// Iterates over the transfers of a node of the log, in order.
     pub fn moves<'a>(&'a self, node: &'a LoggedNode) -> impl Iterator<Item = LoggedMove> + 'a {
         node.requests.iter().filter_map(|request| match request.action {
             Action::Sync => None,
@@ -239,7 +239,7 @@ impl RequestLog {
         writer.finish()
     }
 
-    /// Starts a log of format 2 with its processes and their openings.
+    /// Starts a log of format 2, and writes its processes and their openings.
     fn begin_with<W: Write>(&self, calls: &LoggedCalls, output: W) -> io::Result<LogWriter<W>> {
         let mut writer = LogWriter::begin_calls(output)?;
         let start = |index: usize| (self.nodes[index].requests[0].time, self.nodes[index].number);
@@ -260,7 +260,7 @@ impl RequestLog {
         Ok(writer)
     }
 
-    /// Returns a call in the form in which it is written.
+    /// Returns a call in the form for writing.
     fn call_to_write<'a>(&'a self, call: &'a LoggedCall) -> CallToWrite<'a> {
         let LoggedCall { file, moves, together, method } = call;
         let openings = self.calls.as_ref().map_or(&[][..], |calls| &calls.openings);
@@ -281,7 +281,7 @@ impl LoggedNode {
 }
 
 impl fmt::Debug for RequestLog {
-    /// Writes the totals only, because the log may have millions of requests.
+    /// Writes only the totals, because the log may have millions of requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (files, nodes) = (self.files.len(), self.nodes.len());
         f.debug_struct("RequestLog")

@@ -1,4 +1,4 @@
-//! Merges the logs of several jobs into one, as the ENWRICH report coalesces its traces (section 5.3).
+//! Merges the logs of several jobs into one log, as the ENWRICH report does with its traces (section 5.3).
 
 use machine::Duration;
 
@@ -6,13 +6,13 @@ use crate::log::{LoggedNode, RequestLog};
 use crate::reader::Limits;
 use crate::request::{Action, Request};
 
-/// A failure to merge the logs of several jobs.
+/// A reason why the logs of several jobs cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// Nodes of the job of this index wait for each other. In a merged log they would wait for other jobs.
+    /// Nodes of the job with this index wait for each other. In a merged log they would wait for other jobs, too.
     #[error("it has syncs or collective calls, whose nodes would wait for other jobs in a merged log")]
     Waits(usize),
-    /// Together the jobs exceed the limits of a log.
+    /// All jobs together exceed the limits of a log.
     #[error("the jobs have {nodes} nodes and {files} files in total; the limit is {} nodes and {} files", Limits::default().nodes, Limits::default().files)]
     TooLarge {
         /// Number of nodes of all jobs.
@@ -23,11 +23,11 @@ pub enum MergeError {
 }
 
 impl RequestLog {
-    /// Merges the logs of concurrent jobs. The time of each job begins at 0. Its nodes are numbered after the nodes of
-    /// earlier jobs. Its files are separate, named `job0/...`, `job1/...`.
+    /// Merges the logs of concurrent jobs. The time of each job is shifted to start at 0. The nodes of a job are
+    /// numbered after the nodes of earlier jobs. Each job has separate files, named `job0/...`, `job1/...`.
     ///
     /// # Errors
-    /// If nodes of a job wait for each other, or the jobs together exceed the limits of a log.
+    /// If nodes of a job wait for each other, or if all jobs together exceed the limits of a log.
     pub fn merged(jobs: &[RequestLog]) -> Result<RequestLog, MergeError> {
         let waits = |job: &RequestLog| job.calls().is_some() || job.syncs() > 0;
         if let Some(index) = jobs.iter().position(waits) {
@@ -53,7 +53,8 @@ impl RequestLog {
     }
 }
 
-/// Converts a request of a job that starts at `start` in its log; `first_file` files of other jobs precede its files.
+/// Converts a request of a job for the merged log. `start` is the start time of the job in its log; `first_file` is the
+/// number of files of earlier jobs.
 fn beside(request: &Request, start: Duration, first_file: u32) -> Request {
     let action = match request.action {
         Action::Move(operation, mut stretch) => {

@@ -1,4 +1,4 @@
-//! Reads a log of any format, request by request, within limits.
+//! Reads a log in any format, request by request, within limits.
 
 use std::io::{BufRead, Chain, Cursor, Read};
 
@@ -15,7 +15,7 @@ use crate::text::{self, TextReader};
 /// Format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Request log: words with blanks between them.
+    /// Request log: words separated by blanks.
     Text,
     /// Comma-separated values; the first line names the columns.
     Csv,
@@ -30,41 +30,41 @@ pub enum Format {
 /// Settings for reading a log.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// Format; `None` to detect it from the first line.
+    /// Format; `None` if it is detected from the first line.
     pub format: Option<Format>,
     /// Titles of the columns of comma-separated values, if they are missing or unusual.
     pub columns: Columns,
     /// Limits on the size of the log.
     pub limits: Limits,
-    /// Number of requests to read, in the order of lines; `None` to read all.
+    /// Number of requests to read, in the order of lines; `None` for all.
     pub first: Option<u64>,
-    /// True to sort each node's requests by time. Otherwise decreasing times are an error, except with [`Format::Dxt`],
-    /// where times restart with each file.
+    /// True if each node's requests are sorted by time. If false, decreasing times are an error, except with
+    /// [`Format::Dxt`], in which times restart with each file.
     pub sort: bool,
 }
 
 /// Limits on the size of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of requests.
+    /// Maximum number of requests.
     pub requests: u64,
-    /// Number of different files.
+    /// Maximum number of different files.
     pub files: u32,
-    /// Number of different nodes.
+    /// Maximum number of different nodes.
     pub nodes: u32,
-    /// Number of runs, repetitions and lists in all selections.
+    /// Maximum number of runs, repetitions and lists in all selections together.
     pub selection_nodes: u64,
 }
 
 impl Default for Limits {
-    /// Returns limits of ten million requests (400 MB of memory), the number of files that a replay can distinguish,
-    /// and a thousand nodes. The limit of selections takes about as much memory as that of requests.
+    /// Returns limits of ten million requests (400 MB of memory), as many files as a replay can distinguish, and a
+    /// thousand nodes. At its limit, the memory for selections is about as large as that for requests.
     fn default() -> Self {
         Limits { requests: 10_000_000, files: 1 << 15, nodes: 1 << 10, selection_nodes: 10_000_000 }
     }
 }
 
-/// Reader of a log of any format, one request with its node at a time.
+/// Reader of a log in any format, which returns one request and its node at a time.
 pub(crate) struct LogReader<R: BufRead> {
     of_format: OfFormat<R>,
 }
@@ -77,12 +77,12 @@ enum OfFormat<R: BufRead> {
     Blkparse(BlkparseReader<Whole<R>>),
 }
 
-/// Input with its first line, which was read to detect the format, put back in front.
+/// Input in front of which the first line was put back, after the format was detected from it.
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 impl<R: BufRead> LogReader<R> {
-    /// Starts reading a log, and detects its format from the first line unless the format is given. `number` becomes
-    /// the number of the node if the format has none.
+    /// Starts reading a log. Detects its format from the first line, unless `reading` has a format. `number` is used as
+    /// the number of the node if the format has no nodes.
     pub(crate) fn new(mut input: R, reading: &Reading, number: u32) -> Result<Self, Error> {
         let mut beginning = Vec::new();
         let format = match reading.format {
@@ -115,8 +115,8 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
-    /// Returns notes for the user after the whole log has been read: missing parts of the recording, and omitted
-    /// requests.
+    /// Returns notes for the user about missing parts of the recording and omitted requests. Call this after the whole
+    /// log was read.
     pub(crate) fn notes(&self) -> Vec<String> {
         match &self.of_format {
             OfFormat::Text(reader) => reader.notes(),
@@ -127,12 +127,12 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
-    /// True if the log has calls and identifies the collective ones (format 2).
+    /// True if the log has calls and identifies collective calls (format 2).
     pub(crate) fn has_calls(&self) -> bool {
         matches!(&self.of_format, OfFormat::Text(reader) if reader.has_calls())
     }
 
-    /// Reads the next request and its node; `None` at the end. Names of files and openings are added to the tables.
+    /// Reads the next request and its node; returns `None` at the end. Adds names of files and openings to `tables`.
     pub(crate) fn next_request(&mut self, tables: &mut LogTables) -> Result<Option<(u32, Request)>, Error> {
         match &mut self.of_format {
             OfFormat::Text(reader) => reader.next(tables),
@@ -180,7 +180,7 @@ fn detect(beginning: &[u8], columns: &Columns) -> Result<Format, Error> {
     }
 }
 
-/// Magic number of Darshan's binary logs after the version, as little-endian machines write it.
+/// Magic number after the version in Darshan's binary logs, as little-endian machines write it.
 const DARSHAN_MAGIC: [u8; 8] = 6_567_223_u64.to_le_bytes();
 
 const DARSHAN: &str =

@@ -5,16 +5,16 @@ use machine::{Decimal, Duration};
 
 use crate::error::{Error, Place};
 
-/// Largest request in bytes: 2 GiB, more than a Linux system call moves.
+/// Maximum size of a request in bytes: 2 GiB, more than a Linux system call transfers.
 pub const REQUEST_BYTES_MAX: u64 = 1 << 31;
 
-/// Largest end offset of a request: 48 bits, which leaves room for the file's index in the same 64-bit word.
+/// Maximum end offset of a request in bytes: it needs 48 bits, so that the file's index fits into the same 64-bit word.
 pub const OFFSET_MAX: u64 = 1 << 48;
 
 /// A request of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Time of the request since time 0 of the log, which is arbitrary.
+    /// Time of the request. Time 0 of a log is arbitrary.
     pub time: Duration,
     /// Duration of the request; 0 if unknown.
     pub took: Duration,
@@ -25,11 +25,11 @@ pub struct Request {
 /// Action of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Moves bytes.
+    /// Transfers bytes.
     Move(Operation, Stretch),
-    /// Waits for all nodes, and makes their earlier writes visible.
+    /// Waits for all nodes, and makes their earlier writes visible to each other.
     Sync,
-    /// Makes the call of this index among those of the log.
+    /// Makes the call with this index in the log.
     Call(u32),
 }
 
@@ -40,7 +40,7 @@ pub struct Stretch {
     pub file: u32,
     /// Number of bytes, at most [`REQUEST_BYTES_MAX`].
     pub bytes: u32,
-    /// Offset in the file, in bytes. The range ends at [`OFFSET_MAX`] at most.
+    /// Offset in the file in bytes. The range must end at or before [`OFFSET_MAX`].
     pub offset: u64,
 }
 
@@ -51,7 +51,7 @@ impl Stretch {
     }
 }
 
-/// Returns the action of a move, or fails if the range exceeds the limits of a request or file.
+/// Returns the action of a transfer. Fails if the range exceeds the limits of a request or of a file.
 pub(crate) fn checked_move(
     operation: Operation,
     file: u32,
@@ -76,33 +76,33 @@ pub(crate) const READ: &str = "read";
 pub(crate) const WRITE: &str = "write";
 pub(crate) const SYNC: &str = "sync";
 
-/// Largest time in seconds: over 400 years, so that logs may count from 1601 or 1970.
+/// Maximum time in seconds: over 400 years, so that the times of a log may count from 1601 or 1970.
 const SECONDS_MAX: u64 = 14_000_000_000;
 
-/// Longest duration of a request in seconds, so that time plus duration fits 64 bits of nanoseconds.
+/// Maximum duration of a request in seconds, so that time plus duration in nanoseconds fits into 64 bits.
 const TOOK_SECONDS_MAX: u64 = 4_000_000_000;
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// A parsed time of a log, or the error.
+/// A parsed time of a log, or the reason why it is invalid.
 pub(crate) type LogTime = Result<Duration, TimeError>;
 
 /// Reason why a text is not a time of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeError {
-    /// Not a number, or negative.
+    /// The text is not a number, or negative.
     NoNumber,
-    /// More than about four hundred years.
+    /// The time is longer than about four hundred years.
     TooLarge,
 }
 
-/// Parses a number of units of `unit` nanoseconds exactly, rounded to the nanosecond: `12`, `0.000012`, `1.5e-5`.
+/// Parses a time in units of `unit` nanoseconds, exactly to the nanosecond: `12`, `0.000012`, `1.5e-5`.
 pub(crate) fn parse_time(text: &str, unit: u64) -> LogTime {
     bounded(text, unit, SECONDS_MAX)
 }
 
-/// Parses the duration of a request, as [`parse_time`] does.
+/// Parses the duration of a request, in the same form as [`parse_time`].
 pub(crate) fn parse_took(text: &str, unit: u64) -> LogTime {
     bounded(text, unit, TOOK_SECONDS_MAX)
 }
@@ -129,7 +129,7 @@ pub(crate) fn parse_seconds_taken(text: &str) -> Option<Duration> {
     parse_took(text, SECOND).ok()
 }
 
-/// Formats a time in seconds, exact and as short as possible.
+/// Formats a time in seconds: exactly, and with as few digits as possible.
 pub(crate) fn seconds(time: Duration) -> String {
     let (whole, parts) = (time.as_nanos() / 1_000_000_000, time.as_nanos() % 1_000_000_000);
     let text = format!("{whole}.{parts:09}");
@@ -137,11 +137,11 @@ pub(crate) fn seconds(time: Duration) -> String {
     short.trim_end_matches('.').to_owned()
 }
 
-/// Word for no file. A file named `-` is written with an escape.
+/// Word in place of a file name, for no file. For a file whose name is `-`, the name is written with an escape.
 pub(crate) const NO_FILE: &str = "-";
 
-/// Returns the name of a file as one word of a line. Blanks, control characters and the percent sign become `%` and two
-/// digits for each byte, as in URLs.
+/// Returns the name of a file as one word of a line. Each byte of a blank, control character or percent sign becomes
+/// `%` and two digits, as in URLs.
 pub(crate) fn escaped(name: &str) -> String {
     let mut word = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -155,7 +155,7 @@ pub(crate) fn escaped(name: &str) -> String {
     word
 }
 
-/// Returns the name behind an escaped word, or `None` if an escape is malformed.
+/// Returns the name for an escaped word, or `None` if an escape is malformed.
 pub(crate) fn unescaped(word: &str) -> Option<String> {
     if !word.contains('%') {
         return Some(word.to_owned());
@@ -198,7 +198,7 @@ mod tests {
         for text in ["", "-1", "x", "1:30", "nan", "inf", "1e11", "99999999999", "."] {
             assert_eq!(parse_seconds(text), None, "{text}");
         }
-        // Windows counts from 1601, in units of 100 ns.
+        // Times of Windows count from 1601, in units of 100 ns.
         let since_1601 = Duration::from_nanos(12_816_637_200_306_162_900);
         assert_eq!(parse_time("128166372003061629", 100), Ok(since_1601));
         assert_eq!(parse_time("128166372003061629", SECOND), Err(TimeError::TooLarge));

@@ -1,7 +1,8 @@
-//! Reads comma-separated values. The first line names the columns, unless the caller does.
+//! Reads comma-separated values. The first line has the titles of the columns, unless the caller provides them.
 //!
-//! A column is found by its usual names, in upper or lower case. The unit may follow a colon, as in `Timestamp:100ns`
-//! or `LBA:sectors`. The unit of a time may also end the name, as in `start_us`. Other columns are ignored.
+//! A column is found by its usual names, in upper or lower case. The unit can follow after a colon, as in
+//! `Timestamp:100ns` or `LBA:sectors`. The unit of a time can also be the end of the name, as in `start_us`. Other
+//! columns are ignored.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,19 +19,19 @@ use crate::request::{
     Action, LogTime, Request, SECOND, SYNC, TimeError, checked_move, parse_time, parse_took,
 };
 
-/// Titles of the columns of comma-separated values. A unit may follow each after a colon.
+/// Titles of the columns of comma-separated values. A unit can follow each title after a colon.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
-    /// Titles of a table whose first line is a request, separated by commas.
+    /// Titles, separated by commas, of a table whose first line is already a request.
     pub titles: Option<String>,
-    /// Title of a column, by the column's usual name.
+    /// Titles of columns that do not have a usual name, by the usual name.
     pub named: BTreeMap<String, String>,
 }
 
-/// Longest row in bytes.
+/// Maximum length of a row in bytes.
 const ROW_BYTES_MAX: u64 = 64 << 10;
 
-/// A column: the name under which users can map it, and further names of it.
+/// A column: the name by which users can map it, and its other usual names.
 struct Column(&'static str, &'static [&'static str]);
 
 impl Column {
@@ -48,14 +49,15 @@ const BYTES: Column = Column("bytes", &["length", "size", "count"]);
 const TOOK: Column = Column("took", &["duration", "elapsed"]);
 const END: Column = Column("end", &["end_time"]);
 
-/// All columns; `node` and the last two are optional.
+/// All columns. `node` and the last two are optional.
 const ALL: [&Column; 8] = [&TIME, &NODE, &FILE, &OPERATION, &OFFSET, &BYTES, &TOOK, &END];
 
-/// Units of time, and the nanoseconds in each.
+/// Units of time, with the number of nanoseconds in each.
 const TIME_UNITS: [(&str, u64); 5] =
     [("s", SECOND), ("ms", 1_000_000), ("us", 1_000), ("100ns", 100), ("ns", 1)];
 
-/// Unit of an offset or length besides those of bytes, and its size in bytes: the sector of Linux and block traces.
+/// Unit of an offset or length in addition to the units of bytes, with its size in bytes: the sector of Linux and of
+/// block traces.
 const SECTORS: (&str, u64) = ("sectors", 512);
 
 /// Column that was found in the table.
@@ -81,10 +83,10 @@ pub(crate) struct TableReader<R: BufRead> {
     end: Option<Found>,
 }
 
-/// Reader that fails if a row exceeds [`ROW_BYTES_MAX`], so that an endless row does not exhaust memory.
+/// Reader that fails if a row is longer than [`ROW_BYTES_MAX`], so that an endless row cannot exhaust the memory.
 struct Bounded<R> {
     input: R,
-    /// Number of bytes returned since the last row ended.
+    /// Number of bytes that were returned since the end of the last row.
     handed_out: Rc<Cell<u64>>,
 }
 
@@ -194,14 +196,14 @@ impl<R: BufRead> TableReader<R> {
         })
     }
 
-    /// Returns the time from `begin` until the time in a column.
+    /// Returns the duration from `begin` to the time in a column.
     fn time_until(&self, column: Found, begin: Duration) -> Result<Duration, Error> {
         let end = self.time(column, parse_time)?;
         let took = end.as_nanos().checked_sub(begin.as_nanos()).map(Duration::from_nanos);
         took.ok_or_else(|| Error::new(self.place(column), "the request ends before it begins"))
     }
 
-    /// Parses a number in the column's unit, decimal or hexadecimal after `0x`, and returns it in bytes.
+    /// Parses a number in the column's unit, decimal or (after `0x`) hexadecimal. Returns it in bytes.
     fn bytes(&self, column: Found, what: &str) -> Result<u64, Error> {
         self.expect(column, what, |text| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             Some(digits) if !digits.starts_with('+') => {
@@ -238,7 +240,7 @@ fn of_csv(error: &csv::Error, line: u64) -> Error {
     }
 }
 
-/// Finds a column by its mapped name or by one of its usual names; `None` if the table lacks it.
+/// Finds a column by its mapped name or by one of its usual names; `None` if the table does not have this column.
 fn find(head: &StringRecord, column: &Column, columns: &Columns) -> Result<Option<Found>, Error> {
     let position = |name: &str| {
         let is_whole = |title: &str| title.eq_ignore_ascii_case(name);
@@ -275,8 +277,8 @@ fn name_and_unit(text: &str) -> (&str, Option<&str>) {
     text.rsplit_once(':').map_or((text, None), |(name, unit)| (name, Some(unit)))
 }
 
-/// Returns the unit of a column, in nanoseconds or bytes: the given unit, or the end of the title, or seconds and bytes
-/// by default.
+/// Returns the unit of a column, in nanoseconds or bytes: the given unit, else the unit at the end of the title, else
+/// the default (seconds or bytes).
 fn unit_of(column: &Column, title: &str, given: Option<&str>) -> Result<u64, Error> {
     let wrong = |unit: &str, units: &str| {
         let why = format!("{} has no unit {}: expected {units}", column.0, shown(unit));
@@ -302,7 +304,7 @@ fn unit_of(column: &Column, title: &str, given: Option<&str>) -> Result<u64, Err
                 parse_bytes(unit).or_else(|| parse_bytes(&format!("1{unit}"))).filter(|bytes| *bytes > 0);
             bytes.ok_or_else(|| wrong(unit, "sectors, or bytes such as 4096 or KiB"))
         }
-        // Without a valid unit the colon is a part of the title.
+        // If the text after the colon is no valid unit, the colon is a part of the title.
         Some(_) => Ok(1),
     }
 }
@@ -319,7 +321,7 @@ fn missing(head: &StringRecord, column: &Column) -> Error {
     Error::new(Place::Line(1), why).remedy(remedy)
 }
 
-/// Returns the operation of a word; the inner `None` is a sync.
+/// Returns the operation that a word stands for. The inner `None` is a sync.
 fn operation(word: &str) -> Option<Option<Operation>> {
     let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
     if is(&["read", "r"]) {

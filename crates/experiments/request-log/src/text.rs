@@ -1,4 +1,4 @@
-//! Reads and writes the format of request logs.
+//! Reads and writes request logs in their own format.
 //!
 //! The first line is [`HEADER`]. Every other line is a request, a comment that begins with `#`, or empty. A request has
 //! these words, separated by blanks or tabs:
@@ -15,8 +15,8 @@
 //!
 //! Times of a node never decrease. Lines of different nodes may be interleaved in any way.
 //!
-//! Format 2, with the first line [`CALLS_HEADER`], has further lines. They also begin with time, node and file. A
-//! selection is written as in `layout`:
+//! Format 2 has the first line [`CALLS_HEADER`], and additional kinds of lines, which also begin with time, node and
+//! file. A selection is written in the form of the crate `layout`:
 //!
 //! | operation | words after it |
 //! |---|---|
@@ -26,10 +26,11 @@
 //! | `read-all`, `write-all` | opening, number of the call, selection, took, method |
 //! | `sync-all` | opening, number of the call, took |
 //!
-//! A comment that begins with `# incomplete: ` states that the log has only a part of the recording; readers report it.
+//! A comment that begins with `# incomplete: ` states that the log has only a part of the recording. Readers report
+//! this comment.
 //!
-//! Calls of an opening with the same number belong together. `took` and `method` are optional. A last line without a
-//! newline is omitted: the process was stopped while it wrote the line.
+//! The calls of an opening that have the same number are one collective call. `took` and `method` are optional. A last
+//! line without a newline is omitted, because the process was stopped while it wrote the line.
 
 use std::io::{self, BufRead, Write};
 
@@ -48,7 +49,7 @@ pub const HEADER: &str = "# starfish requests 1";
 /// First line of a request log with calls.
 pub const CALLS_HEADER: &str = "# starfish requests 2";
 
-/// Beginning of a comment that states which part of the requests the log has; readers report it.
+/// Beginning of a comment that states which part of the requests the log contains. Readers report such a comment.
 pub(crate) const INCOMPLETE: &str = "# incomplete: ";
 
 /// Beginning of the first line of a request log of any version.
@@ -57,7 +58,7 @@ pub(crate) const BEGINNING: &str = "# starfish requests";
 pub(crate) struct TextReader<R> {
     lines: Lines<R>,
     has_calls: bool,
-    /// First comment of the log about missing parts.
+    /// First comment in the log about missing parts.
     incomplete: Option<String>,
 }
 
@@ -84,7 +85,7 @@ impl<R: BufRead> TextReader<R> {
         self.lines.number()
     }
 
-    /// Returns notes on parts that the log lacks according to its comments.
+    /// Returns notes on the parts that the log lacks according to its comments.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.incomplete.iter().map(|part| format!("incomplete: {part}")).collect()
     }
@@ -145,7 +146,7 @@ impl<'a> Words<'a> {
         Place::Column(self.number, column + 1)
     }
 
-    /// Parses the next word with `read`. Fails with a message that names the expected word.
+    /// Parses the next word with `read`. The error message contains `what`, the expected word.
     fn expect<T>(
         &mut self,
         what: &str,
@@ -165,7 +166,7 @@ impl<'a> Words<'a> {
         Words { ..*self }.next().is_some()
     }
 
-    /// Parses the duration in the next word; 0 if the line has ended.
+    /// Parses the duration in the next word; 0 if the line has no more words.
     fn time_taken(&mut self) -> Result<Duration, Error> {
         if !self.has_more() {
             return Ok(Duration::ZERO);
@@ -195,7 +196,7 @@ const READ_ALL: &str = "read-all";
 const WRITE_ALL: &str = "write-all";
 const SYNC_ALL: &str = "sync-all";
 
-/// Words that every line begins with.
+/// Words at the beginning of every line.
 struct LineStart<'a> {
     time: Duration,
     node: u32,
@@ -223,7 +224,7 @@ impl<'a> LineStart<'a> {
         tables.files.index(file, place)
     }
 
-    /// Records a line that is not a request: a process begins, or opens a file.
+    /// Records a line that is not a request: a process starts, or opens a file.
     fn note(&self, mut words: Words<'_>, tables: &mut LogTables) -> Result<(), Error> {
         let place = words.place(self.operation_column);
         let noted = if self.operation == BEGIN {
@@ -244,7 +245,7 @@ impl<'a> LineStart<'a> {
     }
 }
 
-/// Parses a request that both formats have.
+/// Parses a request of a form that both formats have.
 fn request(mut words: Words<'_>, start: &LineStart<'_>, tables: &mut LogTables) -> Result<Request, Error> {
     let Some(operation) = operation(start.operation) else {
         let why = format!("expected read, write or sync, not {}", shown(start.operation));
@@ -310,17 +311,18 @@ fn call(mut words: Words<'_>, start: &LineStart<'_>, tables: &mut LogTables) -> 
     Ok(Request { time: start.time, took, action })
 }
 
-/// Parses a file name; the inner `None` is no file. A file named `-` is written with an escape.
+/// Parses a file name. The inner `None` stands for no file. For a file whose name is `-`, the name is written with an
+/// escape.
 fn file(word: &str) -> Option<Option<String>> {
     if word == NO_FILE { Some(None) } else { unescaped(word).map(Some) }
 }
 
-/// Parses a number of digits only, without a sign.
+/// Parses a number that consists only of digits, without a sign.
 fn number<T: std::str::FromStr>(word: &str) -> Option<T> {
     word.parse().ok().filter(|_| !word.starts_with('+'))
 }
 
-/// Returns the operation of a word; the inner `None` is a sync.
+/// Returns the operation that a word stands for. The inner `None` is a sync.
 fn operation(word: &str) -> Option<Option<Operation>> {
     match word {
         READ => Some(Some(Operation::Read)),
@@ -337,7 +339,7 @@ fn word_for(operation: Operation) -> &'static str {
     }
 }
 
-/// A call in the form in which it is written.
+/// A call in the form for writing.
 #[derive(Clone, Copy, Debug)]
 pub struct CallToWrite<'a> {
     /// Name of the file.
@@ -370,7 +372,7 @@ impl<W: Write> LogWriter<W> {
         Ok(LogWriter { output })
     }
 
-    /// Writes a request of a node that is not a call; `files` are the names of files.
+    /// Writes a request that is not a call. `files` are the names of the files.
     ///
     /// # Panics
     /// If the request is a call.
@@ -387,7 +389,7 @@ impl<W: Write> LogWriter<W> {
         self.end_line(request.took, None)
     }
 
-    /// Writes that a node begins as one of `processes` processes.
+    /// Writes that a node starts as one of `processes` processes.
     pub fn write_process(&mut self, (time, node): (Duration, u32), processes: u32) -> io::Result<()> {
         writeln!(self.output, "{} {node} {NO_FILE} {BEGIN} {processes}", seconds(time))
     }
@@ -404,7 +406,8 @@ impl<W: Write> LogWriter<W> {
         writeln!(self.output, "{time} {node} {file} {OPEN} {name} {rank} {size} {block_bytes} {stripes}")
     }
 
-    /// Writes a call of a node at the time of the request, in several lines if the selection is too long for one.
+    /// Writes a call of a node at the time of the request. Uses several lines if the selection is too long for one
+    /// line.
     pub fn write_call(&mut self, node: u32, request: &Request, call: &CallToWrite<'_>) -> io::Result<()> {
         let CallToWrite { file, moves, together, method } = *call;
         let (time, file) = (seconds(request.time), escaped(file));
@@ -457,7 +460,7 @@ impl<W: Write> LogWriter<W> {
     }
 }
 
-/// Returns the part of a selection from a position on that fits in one line, and true if it is the last part.
+/// Returns the longest part of a selection, from a position on, that fits on one line, and true if it is the last part.
 fn short_part(selection: &Selection, position: u64) -> (Selection, bool) {
     let mut bytes = selection.bytes() - position;
     loop {

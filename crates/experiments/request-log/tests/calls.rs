@@ -1,5 +1,5 @@
-//! Logs of calls: each process's recording is read back unchanged for any program, even if a process is killed in the
-//! middle of a line.
+//! Tests of logs of calls: for any program, the recording of each process is read back unchanged, even if a process is
+//! killed in the middle of a line.
 
 use layout::{Extent, Operation, Selection};
 use machine::Duration;
@@ -12,14 +12,14 @@ use request_log::{
 
 const FILES: [&str; 2] = ["results/step 1", "-"];
 
-/// A step of a program, by all processes or by one.
+/// A step of a program, made by all processes or by one.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A collective call; each process has the records of its rank.
+    /// A collective call, in which each process accesses the records of its rank.
     All(Option<Operation>, usize, u64),
-    /// A selection, by one process.
+    /// A call of one process with a selection.
     Pieces(Operation, usize, u32, u64),
-    /// A range of bytes, by one process.
+    /// A call of one process with a range of bytes.
     Stretch(Operation, usize, u32, u64),
 }
 
@@ -48,7 +48,7 @@ fn selected(process: u32, at: u64) -> Selection {
     Selection::vector(first, 1 + at % 1_000_000, 64).expect("within a file")
 }
 
-/// Returns the log that a process records of a program.
+/// Returns the log that a process records for a program.
 fn recorded(process: u32, processes: u32, steps: &[Step]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut writer = LogWriter::begin_calls(&mut text).expect("memory");
@@ -96,7 +96,7 @@ fn read(inputs: &[Vec<u8>]) -> Result<RequestLog, Error> {
     collector.finish()
 }
 
-/// Returns a short form of a process's calls according to a log.
+/// Returns the calls of a process in a log, in a short form.
 fn found(log: &RequestLog, node: usize) -> Vec<(String, Option<Operation>, String, Option<u64>)> {
     let name = |file: u32| log.files()[file as usize].name.clone();
     let short = |request: &Request| match request.action {
@@ -113,7 +113,7 @@ fn found(log: &RequestLog, node: usize) -> Vec<(String, Option<Operation>, Strin
     log.nodes()[node].requests.iter().map(short).collect()
 }
 
-/// Returns the requests that the log of a process must have.
+/// Returns the requests that the log of a process must contain.
 fn expected(
     process: u32,
     processes: u32,
@@ -148,7 +148,7 @@ proptest! {
         let inputs: Vec<Vec<u8>> = (0..processes).map(|process| recorded(process, processes, &steps)).collect();
         prop_assert!(inputs.iter().all(|input| input.len() < 2000), "in closed form");
         let Ok(log) = read(&inputs) else {
-            // Reading fails only if no process recorded any request.
+            // Reading fails only if no process has recorded a request.
             prop_assert!((0..processes).all(|process| expected(process, processes, &steps).is_empty()));
             return Ok(());
         };
@@ -180,8 +180,8 @@ proptest! {
                     let (found, all) = (found(&log, index), expected(node.number, 2, &steps));
                     match node.number {
                         1 => prop_assert!(all.starts_with(&found)),
-                        // This process keeps all its independent calls, and the collective calls that the other process
-                        // recorded too.
+                        // All independent calls of this process are kept, and its collective calls that the other
+                        // process has recorded, too.
                         _ => prop_assert!(
                             all.iter().filter(|call| call.3.is_none()).eq(found.iter().filter(|call| call.3.is_none()))
                         ),

@@ -1,4 +1,4 @@
-//! Fuzz test: any request log is rejected with the faulty line, or read, written and read again.
+//! Fuzz test: any request log is either rejected with the number of the invalid line, or read, written and read again.
 
 use request_log::{Columns, Limits, Reading, RequestLog};
 

@@ -1,4 +1,4 @@
-//! Request logs of every format: accepted and rejected logs, places of errors, and limits on reading.
+//! Tests of request logs in every format: accepted and rejected logs, places of errors, and limits on reading.
 
 use std::io::{self, BufReader, Cursor, Read};
 
@@ -14,7 +14,7 @@ fn read(text: &str) -> Result<RequestLog, request_log::Error> {
     RequestLog::read(text.as_bytes(), &Reading::default())
 }
 
-/// Each job has separate nodes and files, and its own start time.
+/// Each job has separate nodes and files, and a separate start time.
 #[test]
 fn logs_of_jobs_are_merged_by_time() {
     let job = |text: &str| read(&format!("# starfish requests 1\n{text}")).expect("a log");
@@ -31,7 +31,7 @@ fn logs_of_jobs_are_merged_by_time() {
     assert_eq!(large, Err(MergeError::TooLarge { nodes: 1200, files: 1200 }));
 }
 
-/// Returns the message and remedy of a rejected log.
+/// Returns the error message and the remedy for a rejected log.
 fn refused(text: &str) -> String {
     let error = read(text).expect_err(text);
     format!("{error}. {}", error.remedy)
@@ -43,7 +43,7 @@ fn written(log: &RequestLog) -> String {
     String::from_utf8(text).expect("text")
 }
 
-/// Returns the requests of a node in a short form: w for a write, its file, offset and bytes.
+/// Returns the requests of a node in a short form: `w` or `r`, file, offset and bytes.
 fn shown(log: &RequestLog, node: usize) -> Vec<String> {
     let short = |request: &Request| match request.action {
         Action::Sync => "sync".to_owned(),
@@ -177,20 +177,20 @@ fn columns_are_found_by_their_names() {
     }
 }
 
-/// Returns settings for tables with these titles, if they have none, and these names of columns.
+/// Returns settings for tables with these titles (`None` if the first line has them) and with these names of columns.
 fn named_columns(titles: Option<&str>, names: &[(&str, &str)]) -> Reading {
     let named = names.iter().map(|(of, name)| ((*of).to_owned(), (*name).to_owned())).collect();
     Reading { columns: Columns { titles: titles.map(str::to_owned), named }, ..Reading::default() }
 }
 
-/// Reads a log with its notes.
+/// Reads a log. Returns it with its notes.
 fn read_with_notes(text: &str, reading: &Reading) -> (RequestLog, Vec<String>) {
     let mut collector = LogCollector::new(reading);
     let notes = collector.take(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
     (collector.finish().expect("requests"), notes)
 }
 
-/// First requests of a trace of MSR Cambridge: times since 1601 in units of 100 ns.
+/// First requests of a trace of MSR Cambridge. Times count from 1601, in units of 100 ns.
 const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,41286\n\
     128166372016382155,usr,0,Write,2517696512,0x1000,1500\n";
 
@@ -436,7 +436,7 @@ fn endless_logs_are_rejected_or_limited() {
     let first = Reading { first: Some(20_000), ..reading.clone() };
     let log = RequestLog::read(endless(head, line), &first).expect("the first of them");
     assert_eq!(log.totals().writes, 20_000);
-    // Lines and rows without an end.
+    // Lines and rows that never end.
     assert!(error(head, "x", &reading).starts_with("line 2: it is longer than 16384 bytes"));
     assert!(error("", "x", &reading).starts_with("line 1: \"xxxx"));
     assert!(error("time,", "x", &reading).contains("a row is longer than 65536 bytes"));
@@ -477,7 +477,7 @@ fn a_drawn_log_has_the_requested_statistics() {
         // A node computes for a millisecond between two requests on average.
         let per_node = generator.requests() as f64 / 32.0;
         assert!((totals.duration.as_secs_f64() / per_node * 1e3 - 1.0).abs() < 0.2, "{:?}", totals.duration);
-        // Each byte is written once, and each file from its first byte to its last.
+        // Each byte is written once, and each file is written from its first byte to its last.
         let mut extents: Vec<(u32, u64, u64)> = Vec::new();
         for LoggedMove { file, bytes, offset, .. } in log.nodes().iter().flat_map(|node| log.moves(node)) {
             extents.push((file, offset, bytes));
@@ -516,7 +516,7 @@ fn invalid_generators_are_rejected() {
     }
 }
 
-/// Generates the requests of a node of a log of three files.
+/// Generates the requests of a node in a log of three files.
 fn node() -> impl Strategy<Value = Vec<Request>> {
     let action = prop_oneof![
         8 => (any::<bool>(), 0_u32..3, any::<u16>(), 0_u64..1 << 40).prop_map(|(reads, file, bytes, offset)| {

@@ -36,7 +36,9 @@ pub(super) fn check(job: &ReplayJob) -> Result<(), Error> {
         return Err(Error::Invalid(why));
     }
     match job.access {
-        ReplayAccess::Batches { .. } => Err(Error::Invalid("a log with collective calls cannot be replayed in batches".into())),
+        ReplayAccess::Batches { .. } => {
+            Err(Error::Invalid("a log with collective calls cannot be replayed in batches".into()))
+        }
         _ => Ok(()),
     }
 }

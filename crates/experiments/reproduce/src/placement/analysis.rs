@@ -1,4 +1,4 @@
-//! The analysis of a cell by the crate `placement`, with the measured r and w.
+//! The analysis of a cell with the crate `placement`, from the measured times r and w.
 
 use placement::{BlockTimes, ManyDisks, TwoDisks};
 use plan::{PlacedJob, PlacementCase};
@@ -13,25 +13,25 @@ pub(super) fn times(cell: &PlacedCell<'_>) -> BlockTimes {
     BlockTimes { read: of(|placed| placed.read_ns), write: of(|placed| placed.write_ns) }
 }
 
-/// Returns the recurrence of d disks for a cell; `None` for a copy, or for one disk.
+/// Returns the analysis of d disks for a cell; `None` for a copy, or for a single disk.
 pub(super) fn many_disks(cell: &PlacedCell<'_>) -> Option<ManyDisks> {
     let case = &cell.cell.case;
     let is_of_many = case.options.kind != PlacedJob::Copy && case.options.disks >= 2;
     is_of_many.then(|| ManyDisks::new(times(cell), case.options.read_blocks as u32, case.options.disks))
 }
 
-/// Returns the recurrence of two disks for a copy.
+/// Returns the analysis of two disks for a copy.
 pub(super) fn two_disks(cell: &PlacedCell<'_>) -> TwoDisks {
     TwoDisks { times: times(cell), read_blocks: cell.options().read_blocks as u32 }
 }
 
-/// Returns 1/r - 1/w, in blocks a second: the growth rate of a copy's queue during a race.
+/// Returns 1/r - 1/w: the growth rate of a copy's queue during a race, in blocks per second.
 pub(super) fn growth(cell: &PlacedCell<'_>) -> f64 {
     let times = times(cell);
     1000.0 / times.read - 1000.0 / times.write
 }
 
-/// True if a race is possible: several jobs, a placement that permits races, and slow enough writing.
+/// True if a race is possible: there are several jobs, their placement permits races, and writing is slow enough.
 pub(super) fn can_race(cell: &PlacedCell<'_>) -> bool {
     let case = &cell.cell.case;
     let slow = match case.options.kind {
@@ -41,7 +41,7 @@ pub(super) fn can_race(cell: &PlacedCell<'_>) -> bool {
     case.can_race() && slow
 }
 
-/// Returns the work of the busiest disk in seconds, a lower bound of the time of all jobs.
+/// Returns the least time in seconds that the busiest disk needs for its blocks: a lower bound of the time of all jobs.
 pub(super) fn load(cell: &PlacedCell<'_>) -> f64 {
     let times = times(cell);
     let blocks = disk_blocks(&cell.cell.case);

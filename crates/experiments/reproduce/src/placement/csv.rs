@@ -23,8 +23,9 @@ const COLUMNS: [&str; 15] = [
     "pending_writes_most",
 ];
 
-/// Returns a row for each trial. The seconds columns are the times until all jobs, and until the first job, ended. `f`
-/// is the measured w / r. `pending_writes_most` counts write requests at one disk. Inapplicable columns are empty.
+/// Returns a row for each trial. The columns in seconds are the times until all jobs, and until the first job, ended.
+/// `f` is the measured w / r. `pending_writes_most` is a number of write requests at one disk. Columns that do not
+/// apply are empty.
 pub(super) fn csv(cells: &[PlacedCell<'_>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = "writing to memory";

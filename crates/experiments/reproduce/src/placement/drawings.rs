@@ -1,25 +1,26 @@
-//! Drawings of placements: disks as columns, runs as boxes in the colour of their job, outputs filled.
+//! Drawings of placements: disks are columns, and runs are boxes in the colour of their job. Output runs are filled.
 
 use page::{BoxDrawing, DrawnBox, NumbersPart};
 use placement::{JobPlacement, Policy};
 
 use crate::report::number::count;
 
-/// Draws figure 1, two jobs of 20 runs on five disks by each policy, and figure 5, three interleaves on three disks.
+/// Draws figure 1 (two jobs with 20 runs each on five disks, by each policy) and figure 5 (three interleaves on three
+/// disks).
 pub(super) fn drawings() -> Vec<NumbersPart> {
     let merges = Policy::ALL.into_iter().filter_map(|policy| {
         let placed = policy.place(2, 5, 20).ok()?;
         let title = format!("Figure 1: two merges on five disks, {policy}");
         Some(drawing(
             title,
-            "How many input runs of each job lie on each disk; its output run is filled.",
+            "Number of input runs of each job on each disk. Output runs are filled.",
             &placed,
             5,
         ))
     });
     let interleaves = Policy::SeparateWithinJob.place(3, 3, 2).ok().map(|placed| {
         let title = "Figure 5: three interleaves on three disks".to_owned();
-        drawing(title, "Each job reads a run of every disk but the one it writes to.", &placed, 3)
+        drawing(title, "Each job reads one run from every disk except its output disk.", &placed, 3)
     });
     merges.chain(interleaves).map(NumbersPart::Boxes).collect()
 }

@@ -1,5 +1,5 @@
-//! The report's statements about its figures, compared with the results: met, near or missed. Statements without known
-//! numbers are predictions, and only the found value is shown.
+//! The report's statements about its figures, compared with the results: met, near or missed. If the published value of
+//! a statement is unknown, the statement is a prediction, and only the simulated value is shown.
 
 use page::NumbersTable;
 use plan::{PlacedJob, PlacementCase};
@@ -13,17 +13,18 @@ struct PlacementFindings {
     statement: &'static str,
     /// Published value, if the statement has one.
     published: Option<f64>,
-    /// Bounds within which the statement is met. A statement without bounds is a prediction; or, if it has a published
-    /// value, a number of the machine was fitted to that value.
+    /// Bounds within which the statement is met; `None` for a prediction, or for a value to which a number of the
+    /// machine was fitted.
     bounds: Option<(f64, f64)>,
-    /// Function that returns the measured value; `None` if the cells have not run.
+    /// Function that returns the simulated value; `None` if the cells have not run.
     measured: fn(&[PlacedCell<'_>]) -> Option<f64>,
 }
 
 const ANYTHING_LESS: f64 = f64::NEG_INFINITY;
 const ANYTHING_MORE: f64 = f64::INFINITY;
 
-/// All statements, by section. Bounds are the tolerances of the published values, or an interpretation of the words.
+/// All statements, by section. The bounds are tolerances of published values, or our interpretation of the report's
+/// words.
 const FINDINGS: [PlacementFindings; 22] = [
     PlacementFindings {
         section: "2.2",
@@ -41,21 +42,21 @@ const FINDINGS: [PlacementFindings; 22] = [
     },
     PlacementFindings {
         section: "2.2",
-        statement: "Policy 4 never performs as well as policy 3: its time against that, at least",
+        statement: "Policy 4 never performs as well as policy 3: its time / that of policy 3, at least",
         published: None,
         bounds: Some((1.0, ANYTHING_MORE)),
         measured: |cells| least((1..=5).map(|jobs| against(cells, 4, 3, jobs))),
     },
     PlacementFindings {
         section: "2.2",
-        statement: "Policy 3 beats policy 2 (2 to 5 jobs): the time of policy 2 against it, at least",
+        statement: "Policy 3 beats policy 2 (2 to 5 jobs): time of policy 2 / that of policy 3, at least",
         published: None,
         bounds: Some((1.0, ANYTHING_MORE)),
         measured: |cells| least((2..=5).map(|jobs| against(cells, 2, 3, jobs))),
     },
     PlacementFindings {
         section: "2.2",
-        statement: "Policy 2's time grows by more than its load (5 jobs): its time against the busiest disk's",
+        statement: "Policy 2's time grows by more than its load (5 jobs): its time / load of the busiest disk",
         published: None,
         bounds: Some((1.1, ANYTHING_MORE)),
         measured: |cells| {
@@ -65,7 +66,7 @@ const FINDINGS: [PlacementFindings; 22] = [
     },
     PlacementFindings {
         section: "2.2",
-        statement: "Policy 1 gets bad once reading limits: its time with 4 jobs against policy 3's",
+        statement: "Policy 1 is bad once reads are the bottleneck: its time with 4 jobs / that of policy 3",
         published: None,
         bounds: Some((1.5, ANYTHING_MORE)),
         measured: |cells| against(cells, 1, 3, 4),
@@ -73,7 +74,7 @@ const FINDINGS: [PlacementFindings; 22] = [
     predicted("2.2", "Policy 2 with 5 jobs, s", |cells| of_policy(cells, 2, 5)),
     PlacementFindings {
         section: "2.2",
-        statement: "The jobs finish one after the other (policy 2, 5 jobs): the first against the last",
+        statement: "The jobs finish one after the other (policy 2, 5 jobs): first finish time / last",
         published: None,
         bounds: Some((ANYTHING_LESS, 0.7)),
         measured: |cells| {
@@ -91,35 +92,35 @@ const FINDINGS: [PlacementFindings; 22] = [
         },
     },
     predicted("3.1", "The copy with b_w = 1, s", |cells| copy(cells, 1)),
-    predicted("3.1", "The copy with b_w = 1 against its bound", |cells| {
+    predicted("3.1", "The time of the copy with b_w = 1 / its bound", |cells| {
         let cell = find(cells, 3, |case| case.options.write_blocks == 1)?;
         let bound = analysis::times(cell).bound(cell.options().run_blocks as f64) / 1000.0;
         Some(cell.mean_seconds() / bound)
     }),
     PlacementFindings {
         section: "3.2",
-        statement: "Pending writes grow as predicted, b_r = 8: against 1/r - 1/w",
+        statement: "Pending writes grow as predicted, b_r = 8: growth / (1/r - 1/w)",
         published: Some(1.0),
         bounds: Some((0.9, 1.1)),
         measured: |cells| growth(cells, 8),
     },
     PlacementFindings {
         section: "3.2",
-        statement: "Pending writes grow as predicted, b_r = 4: against 1/r - 1/w",
+        statement: "Pending writes grow as predicted, b_r = 4: growth / (1/r - 1/w)",
         published: Some(1.0),
         bounds: Some((0.9, 1.1)),
         measured: |cells| growth(cells, 4),
     },
     PlacementFindings {
         section: "3.2",
-        statement: "They grow much faster for b_r = 8 than for 4: against each other",
+        statement: "Pending writes grow much faster for b_r = 8 than for 4: ratio of the growths",
         published: None,
         bounds: Some((1.3, ANYTHING_MORE)),
         measured: |cells| Some(slope(of_reads(cells, 8)?)? / slope(of_reads(cells, 4)?)?),
     },
     PlacementFindings {
         section: "4",
-        statement: "Where f is below 1/(d-1), all finish at about the same time: the first against the last, at least",
+        statement: "If f is below 1/(d-1), all finish at about the same time: first finish time / last, at least",
         published: None,
         bounds: Some((0.95, 1.0)),
         measured: |cells| {
@@ -129,7 +130,7 @@ const FINDINGS: [PlacementFindings; 22] = [
     },
     PlacementFindings {
         section: "4",
-        statement: "As f increases the finish times diverge (f above 3): the first against the last, at most",
+        statement: "As f increases the finish times diverge (f above 3): first finish time / last, at most",
         published: None,
         bounds: Some((ANYTHING_LESS, 0.5)),
         measured: |cells| {
@@ -137,20 +138,20 @@ const FINDINGS: [PlacementFindings; 22] = [
             most(large.map(|cell| first_of(cell)))
         },
     },
-    predicted("4", "The least f of which the first finishes before nine tenths of the time", |cells| {
+    predicted("4", "Least f for which the first job finishes before nine tenths of the time", |cells| {
         let diverged = interleaves(cells).filter(|cell| first_of(cell).is_some_and(|first| first < 0.9));
         least(diverged.map(|cell| Some(analysis::times(cell).ratio())))
     }),
     PlacementFindings {
         section: "5",
-        statement: "RR and RP improve on FCFS (policy 2, 5 jobs): the longer of their times against it",
+        statement: "RR and RP improve on FCFS (policy 2, 5 jobs): the longer of their times / that of FCFS",
         published: None,
         bounds: Some((ANYTHING_LESS, 0.9)),
         measured: |cells| {
             most(CURES.iter().map(|&name| Some(cured(cells, name, 5)? / cured(cells, "fcfs", 5)?)))
         },
     },
-    predicted("5", "RR and RP against policy 3 (2 to 5 jobs), at most", |cells| {
+    predicted("5", "Time of RR or RP / that of policy 3 (2 to 5 jobs), at most", |cells| {
         let against = |name: &'static str| {
             (2..=5).map(move |jobs| Some(cured(cells, name, jobs)? / third(cells, jobs)?))
         };
@@ -175,7 +176,7 @@ const fn predicted(
     PlacementFindings { section, statement, published: None, bounds: None, measured }
 }
 
-/// Schedulers that prevent the race.
+/// Scheduling orders that prevent the race.
 const CURES: [&str; 2] = ["round-robin", "read-priority"];
 
 fn find<'c, 'a>(
@@ -199,7 +200,7 @@ fn copy(cells: &[PlacedCell<'_>], write_blocks: u64) -> Option<f64> {
     Some(find(cells, 3, |case| case.options.write_blocks == write_blocks)?.mean_seconds())
 }
 
-/// Returns the mean end of the first job, as a share of the whole time.
+/// Returns the mean time until the first job was done, as a share of the time until all were done.
 fn first_of(cell: &PlacedCell<'_>) -> Option<f64> {
     let shares = cell.placed().map(|placed| {
         let times = placed.finish_times();
@@ -212,7 +213,7 @@ fn of_reads<'c, 'a>(cells: &'c [PlacedCell<'a>], read_blocks: u64) -> Option<&'c
     find(cells, 4, |case| case.options.read_blocks == read_blocks)
 }
 
-/// Returns the mean growth rate of a copy's queue, in blocks a second.
+/// Returns the mean growth rate of a copy's queue, in blocks per second.
 fn slope(cell: &PlacedCell<'_>) -> Option<f64> {
     let growths: Option<Vec<f64>> =
         cell.placed().map(|placed| placed.growth.map(|growth| growth as f64 / 1e3)).collect();
@@ -228,7 +229,7 @@ fn interleaves<'c, 'a>(cells: &'c [PlacedCell<'a>]) -> impl Iterator<Item = &'c 
     cells.iter().filter(|cell| cell.is_of(6) && cell.options().kind == PlacedJob::Interleave)
 }
 
-/// Returns the time of policy 2 with this scheduler.
+/// Returns the time of policy 2 with this scheduling order.
 fn cured(cells: &[PlacedCell<'_>], scheduling: &str, jobs: u32) -> Option<f64> {
     let is_meant = |case: &PlacementCase| {
         case.options.policy.number() == 2
@@ -238,7 +239,7 @@ fn cured(cells: &[PlacedCell<'_>], scheduling: &str, jobs: u32) -> Option<f64> {
     Some(find(cells, 7, is_meant)?.mean_seconds())
 }
 
-/// Returns the time of policy 3 for comparison.
+/// Returns the time of policy 3, with which other times are compared.
 fn third(cells: &[PlacedCell<'_>], jobs: u32) -> Option<f64> {
     Some(
         find(cells, 7, |case| case.options.policy.number() == 3 && case.options.jobs == jobs)?.mean_seconds(),
@@ -251,17 +252,17 @@ fn portions(cells: &[PlacedCell<'_>], buffer_blocks: u64) -> Option<f64> {
     Some(find(cells, 8, is_meant)?.mean_seconds())
 }
 
-/// Returns the least of these values, if all are present.
+/// Returns the smallest of these values, or `None` if a value is missing.
 fn least(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
 }
 
-/// Returns the largest of these values, if all are present.
+/// Returns the largest of these values, or `None` if a value is missing.
 fn most(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
 }
 
-/// True if a cell has the system of the report, because its statements hold for no other system.
+/// True if the settings of a cell are those of the report. The statements hold only for these settings.
 fn is_as_reported(cell: &PlacedCell<'_>) -> bool {
     let options = cell.options();
     let (disks, run_blocks) = match options.kind {
@@ -309,12 +310,12 @@ pub(super) fn table(cells: &[PlacedCell<'_>]) -> NumbersTable {
         ])
     };
     NumbersTable {
-        title: "What the report says, and what came out".to_owned(),
+        title: "Statements of the report, compared with the results".to_owned(),
         notes: vec![
-            "Met: within the bounds. Near: outside by less than half of their distance, or a tenth of what was published or, \
-             without that, of the one bound. Fitted: the size of a cylinder of the disk was chosen so that this comes out, \
-             which therefore confirms nothing. Predicted: what the report has a number for that is not known here, or \
-             says without one. Times are means over trials."
+            "Met: within the bounds. Near: outside by less than half the distance of the bounds, or by less than a tenth of \
+             the published value (without one, of the bound). Fitted: the cylinder size of the disk was chosen to yield \
+             this value, so it confirms nothing. Predicted: the report states no number, or the number is not known to \
+             this project. Times are means over trials."
                 .to_owned(),
         ],
         head: ["section", "statement", "", "published", "bounds", "found"].map(str::to_owned).into(),

@@ -1,10 +1,10 @@
-//! The study of jobs that share disks: plans of placements, and their results.
+//! The study of jobs that share disks: its plans, and their results.
 //!
 //! - This file: the study, and its results cell by cell.
 //! - `csv.rs`: a row for each trial.
-//! - `analysis.rs`: predictions for a cell, and the least work of its disks.
+//! - `analysis.rs`: predictions of the analysis for a cell.
 //! - `findings.rs`: the report's statements in words, compared with the results.
-//! - `page.rs`: the page; `drawings.rs`: drawings of placements on it.
+//! - `page.rs`: the page; `drawings.rs`: its drawings of placements.
 
 mod analysis;
 mod csv;
@@ -24,7 +24,7 @@ use crate::{StudyError, TextFile};
 pub struct PlacementStudy {
     /// Name of the study.
     pub name: String,
-    /// Plans of the study, by the number of their figure; plans without a figure last.
+    /// Plans of the study, by the number of their figure. Plans without a figure are last.
     pub plans: Vec<Plan<PlacementCase>>,
 }
 
@@ -73,7 +73,7 @@ impl PlacementResults<'_> {
         csv::csv(&self.cells)
     }
 
-    /// Returns the page of these results. `command` reproduces it with this version of the program.
+    /// Returns the page of these results. `command` is the command that reproduces it with this version of the program.
     pub fn page(&self, name: &str, command: &str, version: &str) -> NumbersPage {
         page::page(name, &self.cells, command, version)
     }
@@ -89,13 +89,13 @@ trait Placed {
     /// Returns the options of the cell.
     fn options(&self) -> &PlacementOptions;
 
-    /// Iterates over the measurements of its jobs, trial by trial.
+    /// Iterates over the measurements of the cell's jobs, trial by trial.
     fn placed(&self) -> impl Iterator<Item = &PlacedMeasurement>;
 
-    /// Returns the end of all jobs in seconds, for each trial.
+    /// Returns the time until all jobs were done in seconds, for each trial.
     fn seconds(&self) -> Vec<f64>;
 
-    /// Returns the mean end of all jobs over the trials, in seconds.
+    /// Returns the mean time until all jobs were done over the trials, in seconds.
     fn mean_seconds(&self) -> f64 {
         mean(self.seconds().into_iter())
     }
@@ -122,7 +122,7 @@ impl Placed for PlacedCell<'_> {
     }
 }
 
-/// Returns the mean of some values; NaN without values.
+/// Returns the mean of the values; NaN if there are none.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     sum / count

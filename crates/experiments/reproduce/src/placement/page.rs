@@ -1,14 +1,14 @@
-//! The page of a study of placements: a dot for every trial, and the analysis next to the simulation.
+//! The page of a study of placements: a dot for each trial, and the predictions of the analysis.
 
 use page::{NumbersPage, NumbersPart, NumbersTable, Plot, PlotSeries, ShadedCell, ShadedTable};
 use plan::{BACKLOG_STEPS, PlacedJob, PlacedMeasurement};
 
 use super::{Placed, PlacedCell, analysis, drawings, findings, mean};
 
-/// Returns the page of these results. `command` reproduces it with this version of the program.
+/// Returns the page of these results. `command` is the command that reproduces it with this version of the program.
 pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version: &str) -> NumbersPage {
     let findings = findings::table(cells);
-    // The report's statements and drawings do not apply to a study of another system.
+    // The report's statements and drawings do not apply to a study with other settings.
     let is_of_report = cells.is_empty() || !findings.rows.is_empty();
     let mut parts = Vec::new();
     if is_of_report {
@@ -29,15 +29,15 @@ pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version:
     parts.extend(maps(cells).into_iter().map(NumbersPart::Shaded));
     parts.push(NumbersPart::Table(numbers(cells)));
     let lead = vec![
-        "Simulated: jobs that read and write the same disks, until all of them are done. Every trial is a dot, lines go \
-         through means; dashed lines are what the analysis predicts, with r and w as they were measured."
+        "Simulated jobs that read and write the same disks. Each dot is a trial, and solid lines connect the means. \
+         Dashed lines are predictions of the analysis from the measured times r and w to read and to write a block."
             .to_owned(),
         format!("Made by: {command}, with starfish {version}."),
     ];
     NumbersPage { title: format!("The figures of {name}"), lead, parts }
 }
 
-/// Returns a series with dots for all trials and a line through the means, over `x`.
+/// Returns a series over `x`, with a dot for each trial and a line through the means.
 fn series(name: String, cells: &[&PlacedCell<'_>], x: impl Fn(&PlacedCell<'_>) -> f64) -> PlotSeries {
     let mut sorted: Vec<(f64, &PlacedCell<'_>)> = cells.iter().map(|cell| (x(cell), *cell)).collect();
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -51,7 +51,7 @@ fn series(name: String, cells: &[&PlacedCell<'_>], x: impl Fn(&PlacedCell<'_>) -
     }
 }
 
-/// Returns a predicted line of a value that is known for each cell.
+/// Returns a dashed line through a predicted value `y` of each cell, over `x`.
 fn line(
     name: String,
     cells: &[&PlacedCell<'_>],
@@ -67,8 +67,8 @@ fn of<'c, 'a>(cells: &'c [PlacedCell<'a>], figure: u32) -> Vec<&'c PlacedCell<'a
     cells.iter().filter(|cell| cell.is_of(figure)).collect()
 }
 
-/// Plots figures 2 and 7: seconds over the number of jobs, with a line for each variant. Figure 2 also has the static
-/// loads.
+/// Plots figures 2 and 7: seconds over the number of jobs, with a line for each variant. Figure 2 also shows the load
+/// of each variant: the least time that the busiest disk needs.
 fn by_jobs(cells: &[PlacedCell<'_>], figure: u32, title: &str) -> Option<Plot> {
     let of_figure = of(cells, figure);
     let name = |cell: &PlacedCell<'_>| {
@@ -85,10 +85,16 @@ fn by_jobs(cells: &[PlacedCell<'_>], figure: u32, title: &str) -> Option<Plot> {
             all.push(line(format!("load of {of_name}"), &cells, jobs, analysis::load));
         }
     }
-    plot(title, "The load is what the busiest disk has to do at least.", "jobs", "seconds", all)
+    plot(
+        title,
+        "The load is the least time that the busiest disk needs for its reads and writes.",
+        "jobs",
+        "seconds",
+        all,
+    )
 }
 
-/// Plots figure 3: the time of the copy over b_w, with its bound N (r + w).
+/// Plots figure 3: the time of the copy over b_w, and its bound N (r + w).
 fn copies(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let of_figure = of(cells, 3);
     let x = |cell: &PlacedCell<'_>| cell.options().write_blocks as f64;
@@ -98,19 +104,19 @@ fn copies(cells: &[PlacedCell<'_>]) -> Option<Plot> {
         series("simulated".to_owned(), &of_figure, x),
         line("bound N (r + w)".to_owned(), &of_figure, x, bound),
     ];
-    let note = "From b_w = b_r on, f is below 1: no race is possible, and the copy takes little more than its bound.";
+    let note = "Where b_w exceeds b_r, f = w / r is below 1: no race is possible, and the copy takes little more than its bound.";
     let figure =
         plot("Figure 3: the copy between two disks", note, "blocks written at once (b_w)", "seconds", all)?;
     Some(Plot { is_logarithmic: true, marks: mark_critical(&of_figure), ..figure })
 }
 
-/// Marks b_w = b_r, where f is 1.
+/// Marks b_w = b_r, at which f is 1.
 fn mark_critical(cells: &[&PlacedCell<'_>]) -> Vec<(f64, String)> {
     cells.first().map(|cell| (cell.options().read_blocks as f64, "f = 1".to_owned())).into_iter().collect()
 }
 
-/// Plots figure 4: pending blocks of both disks over time in the first trial, and the predicted slope of the first
-/// queue to grow.
+/// Plots figure 4: pending blocks of both disks over time in the first trial, and the predicted growth of the first
+/// queue that grows.
 fn backlogs(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let mut all = Vec::new();
     for cell in of(cells, 4) {
@@ -126,12 +132,13 @@ fn backlogs(cells: &[PlacedCell<'_>]) -> Option<Plot> {
         }
         all.extend(predicted_backlog(cell, placed, step));
     }
-    let note = "The threshold is reached at once; from then on the queue of the disk that is written to grows by what one \
-                disk reads less what the other writes, until the job that is ahead has read everything.";
+    let note = "The queue reaches the threshold at once. From then on one disk only reads and the other only writes, and the \
+                queue of the writing disk grows by the difference of their rates. This ends when the leading job has \
+                read all its blocks.";
     plot("Figure 4: pending writes of the copy", note, "seconds", "pending blocks", all)
 }
 
-/// Returns the predicted line. It starts where the first growing queue passes the threshold.
+/// Returns the predicted line. It starts when the first growing queue passes the threshold.
 fn predicted_backlog(cell: &PlacedCell<'_>, placed: &PlacedMeasurement, step: f64) -> Option<PlotSeries> {
     let times = analysis::two_disks(cell);
     let threshold = (times.threshold() / times.times.write) as u64;
@@ -150,7 +157,7 @@ fn predicted_backlog(cell: &PlacedCell<'_>, placed: &PlacedMeasurement, step: f6
     })
 }
 
-/// Plots figure 6: the end of the first, second, ... job, divided by r + w, over the measured f.
+/// Plots figure 6: the finish time of the first, second, ... job, divided by N (r + w), over the measured f.
 fn finishes(cells: &[PlacedCell<'_>], kind: PlacedJob, title: &str) -> Option<Plot> {
     let of_kind: Vec<_> = of(cells, 6).into_iter().filter(|cell| cell.options().kind == kind).collect();
     let jobs = of_kind.first()?.cell.case.options.jobs as usize;
@@ -162,21 +169,22 @@ fn finishes(cells: &[PlacedCell<'_>], kind: PlacedJob, title: &str) -> Option<Pl
             Some((placed.ratio(), placed.finish_times().get(place)? / (sum * blocks(cell))))
         });
         PlotSeries {
-            name: format!("number {} to finish", place + 1),
+            name: format!("job {} in order of finishing", place + 1),
             dots: point.collect(),
             ..PlotSeries::default()
         }
     };
     let all = (0..jobs).map(dots).collect();
     let critical = analysis::many_disks(of_kind[0])?.critical_ratio();
-    let note = "Finish times over what the blocks of one job take, read and written one after the other: 1 is perfect \
-                balance, and the number of disks is one job after the other. Left of the mark no race is possible.";
+    let note = "Finish times, divided by the time to read and write all blocks of one job one by one. 1 means perfect balance; \
+                a value equal to the number of disks means that the jobs ran one after another. Left of the mark no \
+                race is possible.";
     let figure = plot(title, note, "f = w / r, measured", "finish time / N (r + w)", all)?;
     let marks = vec![(critical, "1 / (d - 1)".to_owned())];
     Some(Plot { is_logarithmic: true, marks, ..figure })
 }
 
-/// Plots figure 8: seconds over the size of the buffers. Unlimited buffers are drawn at twice the largest size.
+/// Plots figure 8: seconds over the size of the buffers. Unlimited buffers are at twice the largest size.
 fn by_buffers(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let of_figure = of(cells, 8);
     let most = of_figure.iter().filter_map(|cell| cell.options().buffer_blocks).max()?;
@@ -186,15 +194,15 @@ fn by_buffers(cells: &[PlacedCell<'_>]) -> Option<Plot> {
         let cells: Vec<_> = of_figure.iter().copied().filter(|cell| cell.options().jobs == count).collect();
         series(format!("{count} jobs"), &cells, x)
     };
-    let note = "Each job has an equal portion of the buffers. More of them let the race develop more fully.";
+    let note = "Each job has an equal portion of the buffers. With more buffers, a job that is ahead can get further ahead.";
     let all = jobs.iter().map(of_jobs).collect();
     let figure =
         plot("Figure 8: completion of all merges, by buffers", note, "blocks of buffers", "seconds", all)?;
     Some(Plot { is_logarithmic: true, marks: vec![(2.0 * most as f64, "unlimited".to_owned())], ..figure })
 }
 
-/// Plots the recurrences: write demand after each depletion cycle, from one and a half times the threshold. The cells
-/// are one of figure 6 that cannot race and two that can.
+/// Plots the recurrences: the write demand after each depletion cycle, starting at one and a half times the threshold.
+/// Uses three cells of figure 6: one in which no race is possible, and two in which a race is possible.
 fn recurrences(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     const CYCLES: usize = 5;
     let wanted = [(1, 10), (1, 4), (4, 4)];
@@ -212,11 +220,12 @@ fn recurrences(cells: &[PlacedCell<'_>]) -> Option<Plot> {
         Some(PlotSeries { name, dots: Vec::new(), line, is_predicted: true })
     };
     let all = wanted.iter().filter_map(of_wanted).collect();
-    let note = "N_(i+1) = f^ [ N_i + (d-1) b_r r (1 - f^) ], over its fixed point N*: above it, a demand grows if f^ > 1.";
+    let note = "The write demand N_i, with N_(i+1) = f^ [ N_i + (d-1) b_r r (1 - f^) ], divided by the fixed point N*. If f^ > 1, \
+                a demand above N* grows.";
     plot("The recurrence of section 4", note, "depletion cycles", "write demand / N*", all)
 }
 
-/// Returns the maps: slowdown over f and the number of jobs, for merges that belong to no figure of the report.
+/// Returns the maps: slowdown by f and number of jobs, for merges that belong to no figure of the report.
 fn maps(cells: &[PlacedCell<'_>]) -> Vec<ShadedTable> {
     let without_figure = || cells.iter().filter(|cell| cell.plan.number().is_none());
     let names = crate::results::distinct(without_figure().map(|cell| &*cell.plan.name));
@@ -247,8 +256,9 @@ fn map(cells: &[&PlacedCell<'_>]) -> Option<ShadedTable> {
     Some(ShadedTable {
         title: cells[0].plan.title.clone(),
         note: format!(
-            "Completion of all jobs against what the busiest disk has to do, over f and over jobs on {disks} disks. A \
-             star marks what the analysis says can race: at least two jobs, and f above 1 / (d - 1) = {:.2}.",
+            "Time until all jobs are done, divided by the load of the busiest disk. Rows: f. Columns: jobs per disk, for \
+             {disks} disks. A star marks cells in which the analysis permits a race: at least two jobs, and f above \
+             1 / (d - 1) = {:.2}.",
             1.0 / f64::from(disks.saturating_sub(1).max(1))
         ),
         corner: "f".to_owned(),
@@ -314,10 +324,11 @@ fn numbers(cells: &[PlacedCell<'_>]) -> NumbersTable {
     NumbersTable {
         title: "All numbers".to_owned(),
         notes: vec![
-            "Means over trials; of queues, the longest of any trial at any disk.".to_owned(),
-            "s and first, s: until all jobs, and the first of them, were done. r and w: how long a disk takes to read and \
-             to write a block, several at once; f is w / r. The load is what the busiest disk has to do at least. N*: with \
-             more blocks of writes pending at a disk a race begins, where jobs can race."
+            "All values are means over the trials, except the queue: the longest of any trial and disk.".to_owned(),
+            "`s`: time until all jobs were done. `first, s`: time until the first job was done. r and w: mean time of a disk \
+             to read and to write a block, when one access covers several blocks; f is w / r. The load is the least time \
+             that the busiest disk needs for its reads and writes. N*: if a race is possible, it begins when more than \
+             N* blocks wait to be written at a disk."
                 .to_owned(),
         ],
         head: head.map(str::to_owned).into(),

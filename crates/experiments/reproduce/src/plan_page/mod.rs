@@ -18,34 +18,34 @@ use crate::results::distinct;
 /// Placeholder in tables for missing values.
 const ABSENT: &str = "\u{2013}";
 
-/// Largest number of distinguishable lines in one chart.
+/// Maximum number of distinguishable lines in one chart.
 const LINES_MAX: usize = 8;
 
 /// Texts and tables of a page for plans of one kind.
 pub trait PageKind: PlanKind {
-    /// Measured quantity of its charts: the first quantity of the kind.
+    /// Measured quantity of the charts: the first quantity of the kind.
     const MEASURAND: Measurand;
 
     /// Introduction of the page.
     const LEAD: &'static str;
 
-    /// Returns the name of an axis along which this key or column varies.
+    /// Returns the name of the axis for this varied key or column.
     fn axis_name(key: &str) -> String;
 
-    /// Returns tables of all numbers of a plan, and of its variants.
+    /// Returns tables of all numbers of a plan, and of the settings of its variants.
     fn tables(plan: &Plan<Self>, results: &[PageResult<'_, '_, Self>]) -> Vec<NumbersTable>;
 
     /// Returns the names on a page of these results, with their meanings.
     fn names(results: &[CellResult<'_, Self>]) -> Vec<(String, String)>;
 }
 
-/// A result, and its sample of the compared quantity.
+/// A result, and the sample of the quantity by which cells are compared.
 pub type PageResult<'a, 'r, K> = (&'a CellResult<'r, K>, Sample);
 
-/// Returns the page of these results. `command` reproduces it with this version of the program.
+/// Returns the page of these results. `command` is the command that reproduces it with this version of the program.
 ///
-/// The horizontal axis of a plan's charts is the varied number. Without one it is the size of the records, if there are
-/// several. Otherwise the page shows every cell as a bar. Cells without trials are omitted.
+/// The horizontal axis of a plan's charts is the varied number. Without a varied number it is the record size, if there
+/// are several. Otherwise the page shows a bar for each cell. Cells without trials are omitted.
 pub fn plan_page<K: PageKind>(
     plans: &[Plan<K>],
     results: &[CellResult<'_, K>],
@@ -80,9 +80,9 @@ fn heading<K>(plan: &Plan<K>) -> String {
 /// Horizontal axis of a chart.
 #[derive(Clone, Copy)]
 enum Axis {
-    /// Varied setting at this index among the keys of `[vary]`.
+    /// Varied setting with this index among the keys of `[vary]`.
     Varied(usize),
-    /// Number at this index among the parts of a cell's name besides its series.
+    /// Number with this index among the parts of a cell's name that follow the series.
     Place(usize),
 }
 
@@ -120,7 +120,7 @@ fn axis<K: PlanKind>(results: &[PageResult<'_, '_, K>]) -> Option<Axis> {
     varied.chain((0..K::PLACE.len()).map(Axis::Place)).find(|axis| axis.is_one(results))
 }
 
-/// Returns one chart, or one for each group if one chart would have too many lines.
+/// Returns one chart, or several charts if one chart would have too many lines.
 fn charts<K: PageKind>(
     plan: &Plan<K>,
     results: &[PageResult<'_, '_, K>],
@@ -163,12 +163,13 @@ fn charts<K: PageKind>(
 #[derive(Clone)]
 struct DrawnLine {
     group: String,
-    /// Parts of the name that the line shares with lines of other variants, for comparison.
+    /// Parts of the name that the line has in common with the lines of other variants with which it is compared.
     setting: Vec<String>,
     curve: Curve,
 }
 
-/// Distributes lines over charts with at most [`LINES_MAX`] each. Lines of one setting share a chart if they fit.
+/// Distributes lines over charts with at most [`LINES_MAX`] lines each. Lines with the same setting are in the same
+/// chart if they fit.
 fn distributed(lines: &[DrawnLine]) -> Vec<Vec<Curve>> {
     let all = |lines: &[DrawnLine]| lines.iter().map(|line| line.curve.clone()).collect();
     if lines.len() <= LINES_MAX {
@@ -208,7 +209,7 @@ fn lines<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Axis) -> Vec<Draw
     lines
 }
 
-/// Returns the group of a cell: the words of its name besides its series, such as its pattern.
+/// Returns the group of a cell: the words of its name without the series, such as its pattern.
 fn group<K: PlanKind>(result: &CellResult<'_, K>) -> String {
     words(result).collect::<Vec<_>>().join(" ")
 }
@@ -220,7 +221,7 @@ fn words<K: PlanKind>(result: &CellResult<'_, K>) -> impl Iterator<Item = String
     })
 }
 
-/// Returns names that distinguish each cell from the others of its plan, without the value along the axis.
+/// Returns names that distinguish each cell from the other cells of its plan. The value along the axis is left out.
 fn names<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Option<Axis>) -> Vec<String> {
     differing(&results.iter().map(|(result, _)| name_parts(result, axis)).collect::<Vec<_>>())
 }
@@ -245,7 +246,7 @@ fn name_parts<K: PlanKind>(result: &CellResult<'_, K>, axis: Option<Axis>) -> Ve
     parts
 }
 
-/// Builds names from the parts in which they differ, or from the first two parts if no part differs.
+/// Builds names from the parts in which cells differ, or from the first two parts if no part differs.
 fn differing(named: &[Vec<String>]) -> Vec<String> {
     let differs = |place: usize| named.iter().any(|parts| parts[place] != named[0][place]);
     let count = named.first().map_or(0, Vec::len);
@@ -255,7 +256,7 @@ fn differing(named: &[Vec<String>]) -> Vec<String> {
     named.iter().map(name).collect()
 }
 
-/// Returns bars by group, with the bars of all variants next to each other.
+/// Returns bars by group. In each group, the bars of all variants are next to each other.
 fn bars<K: PageKind>(plan: &Plan<K>, results: &[PageResult<'_, '_, K>]) -> NumbersBars {
     let names = names(results, None);
     let cells: Vec<_> =

@@ -1,4 +1,4 @@
-//! The page of access methods: speed of reading or writing a file.
+//! The page of access methods: throughput of reading or writing a file.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ type Measured<'a, 'r> = super::PageResult<'a, 'r, Case>;
 impl PageKind for Case {
     const MEASURAND: Measurand = Measurand::THROUGHPUT;
 
-    const LEAD: &'static str = "Simulated: how fast a file is read or written, in MiB/s (2^20 bytes), from the first request until all \
-         data are where they belong.";
+    const LEAD: &'static str = "Simulated throughput of reading or writing a file, in MiB/s (2^20 bytes), from the first request until all \
+         data are in memory or on the disks.";
 
     fn axis_name(key: &str) -> String {
         if key == "record_bytes" { "bytes in a record".to_owned() } else { axis_name(key).to_owned() }
@@ -35,14 +35,14 @@ impl PageKind for Case {
         let methods: BTreeSet<String> = cases().map(|case| case.method.to_string()).collect();
         let methods = METHODS.into_iter().filter(|(method, _)| methods.contains(*method));
         let measured = [
-            ("cv", "standard deviation of the trials, as a part of their mean"),
+            ("cv", "standard deviation of the trials, divided by their mean"),
             (
                 "differs",
-                "yes if the throughput differs significantly from that of the first variant for the same pattern and records, \
-                 at 95 % by the paired t-test; no if not",
+                "yes if the throughput differs significantly from that of the first variant with the same pattern and record \
+                 size (paired t-test, 95 %); otherwise no",
             ),
-            ("disk movements", "how often the arm of a disk had to move, of all disks together"),
-            ("disks busy", "the part of the time in which a disk was at work, on average"),
+            ("disk movements", "number of arm movements of all disks together"),
+            ("disks busy", "share of the time in which a disk was busy, on average"),
         ];
         let patterns = patterns.map(|pattern| (pattern.to_string(), pattern_in_words(pattern)));
         let others = methods.chain(measured).map(|(name, meaning)| (name.to_owned(), meaning.to_owned()));
@@ -86,7 +86,8 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
     }
 }
 
-/// Returns "yes" or "no": the result differs significantly from the first variant's for the same pattern and records.
+/// Returns "yes" or "no": whether the result differs significantly from the first variant's result for the same pattern
+/// and records.
 fn differs_from_first(
     result: &CellResult<'_>,
     throughput: &Sample,
@@ -106,7 +107,7 @@ fn differs_from_first(
     }
 }
 
-/// Returns a table of the plan's write caches, if any: the latency of a write, and the breakdown of the flush time.
+/// Returns a table of the plan's write caches, if any: write latencies, and a breakdown of the flush time.
 fn write_caches(plan: &Plan, results: &[Measured<'_, '_>]) -> Option<NumbersTable> {
     let head = [
         "variant",
@@ -149,11 +150,10 @@ fn write_caches(plan: &Plan, results: &[Measured<'_, '_>]) -> Option<NumbersTabl
     };
     let rows: Vec<Vec<String>> = results.iter().filter_map(row).collect();
     let notes = vec![
-        "A write is what a compute node writes at once into its memory: its records as far as they are contiguous in the \
-         file, so a record where these are dealt cyclically and all of its part where it has one; the longest waited for \
-         a flush. The time of all flushes, as the slowest \
-         compute node saw it: telling the I/O nodes what there is, meeting the other nodes, and the I/O nodes at work, \
-         sorting and moving data between memories and disks."
+        "One write puts consecutive bytes of the file into the memory of a compute node: a single record if records are \
+         distributed cyclically, or the whole part of a node if it is contiguous. The longest write waited for a flush. \
+         The time of all flushes is that of the slowest compute node. It consists of sending lists of its writes to the \
+         I/O nodes, waiting for the other compute nodes, and waiting while the I/O nodes sort and transfer the data."
             .to_owned(),
     ];
     let title = format!("{}: write caches", plan.name);
@@ -166,7 +166,7 @@ fn write_caches(plan: &Plan, results: &[Measured<'_, '_>]) -> Option<NumbersTabl
     })
 }
 
-/// Returns a table of the variants. Varied settings have the value of the first cell.
+/// Returns a table of the variants. For varied settings it shows the value in the first cell.
 fn variants(plan: &Plan) -> NumbersTable {
     let head = [
         "variant",
@@ -205,8 +205,8 @@ fn variants(plan: &Plan) -> NumbersTable {
     NumbersTable {
         title: format!("{}: its variants", plan.name),
         notes: vec![
-            "K is the number of requests that each compute node has under way to each disk. Methods in which I/O nodes \
-             move blocks by themselves have neither that nor an order of requests."
+            "K is the number of requests that each compute node has in flight to each disk. Methods in which I/O nodes \
+             transfer blocks on their own have no K and no request order."
                 .to_owned(),
         ],
         head: head.map(str::to_owned).into(),
@@ -215,20 +215,20 @@ fn variants(plan: &Plan) -> NumbersTable {
     }
 }
 
-/// Methods with descriptions.
+/// Methods and their descriptions.
 const METHODS: [(&str, &str); 4] = [
-    ("traditional", "every compute node asks I/O nodes, which have caches, for its own pieces"),
+    ("traditional", "each compute node requests its own pieces from the I/O nodes, which have caches"),
     (
         "two-phase",
-        "compute nodes access blocks as suits the disks, and deal the data among each other before or after",
+        "compute nodes access whole blocks in disk order, and exchange data with each other before or after",
     ),
     (
         "disk-directed",
-        "all compute nodes ask together, and each I/O node serves its disks in the order that suits them",
+        "all compute nodes make one request together, and each I/O node accesses its disks in the best order",
     ),
     (
         "write-cached",
-        "compute nodes write into their memory, and flush it together, disk-directed, when one has no more room",
+        "compute nodes write into their memory, and flush it together, disk-directed, when one of them is full",
     ),
 ];
 
@@ -242,23 +242,23 @@ fn pattern_in_words(pattern: AccessPattern) -> String {
     };
     match pattern {
         AccessPattern::Log(DrawnLog::Cmmd) => {
-            return "write: a drawn log of message-passing programs, with large files".to_owned();
+            return "write: a random log of message-passing programs, with large files".to_owned();
         }
         AccessPattern::Log(DrawnLog::Cmf(_)) => {
-            return "write: a drawn log of data-parallel programs, with small files".to_owned();
+            return "write: a random log of data-parallel programs, with small files".to_owned();
         }
         AccessPattern::Arrays(ArrayPattern::InRounds) => {
-            return "write: as wc, but each round of one record a compute node begins for all together"
+            return "write: like wc, but all compute nodes start each round of one record together"
                 .to_owned();
         }
         AccessPattern::Arrays(ArrayPattern::InTurn(first, second)) => {
             return format!(
-                "write two arrays to two files: every node a piece of {first} and one of {second} in turn"
+                "write two arrays to two files: each node writes pieces as in {first} and in {second} in turn"
             );
         }
         AccessPattern::Arrays(ArrayPattern::Apart(first, second)) => {
             return format!(
-                "write two arrays to two files: half of the nodes as {first}, the others as {second}"
+                "write two arrays to two files: half of the nodes write as in {first}, the others as in {second}"
             );
         }
         AccessPattern::Arrays(ArrayPattern::One(_)) => {}
@@ -266,11 +266,11 @@ fn pattern_in_words(pattern: AccessPattern) -> String {
     let (verb, rest) = name.split_at(1);
     let verb = if verb == "r" { "read" } else { "write" };
     match *rest.chars().collect::<Vec<_>>() {
-        ['a'] => format!("{verb}: all of the file, by every compute node"),
-        ['n'] => format!("{verb}: all of the file, by one compute node"),
-        [letter] => format!("{verb}: records are dealt to compute nodes {}", dealt(letter)),
+        ['a'] => format!("{verb}: the whole file, by each compute node"),
+        ['n'] => format!("{verb}: the whole file, by one compute node"),
+        [letter] => format!("{verb}: records are distributed over compute nodes {}", dealt(letter)),
         [rows, columns] => format!(
-            "{verb}: a matrix of records, its rows dealt to compute nodes {} and its columns {}",
+            "{verb}: a matrix of records, its rows distributed over compute nodes {} and its columns {}",
             dealt(rows),
             dealt(columns)
         ),

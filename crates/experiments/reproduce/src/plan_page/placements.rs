@@ -1,4 +1,4 @@
-//! The page of jobs that share disks: their times, and the lead of the first job.
+//! The page of jobs that share disks: the times until all jobs, and until the first job, are done.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ type Measured<'a, 'r> = super::PageResult<'a, 'r, PlacementCase>;
 impl PageKind for PlacementCase {
     const MEASURAND: Measurand = Measurand { name: "time until all jobs are done", unit: "s" };
 
-    const LEAD: &'static str = "Simulated: jobs that read and write the same disks, from the start of the first of them until the disks \
-         have the last write of all.";
+    const LEAD: &'static str = "Simulated jobs that read and write the same disks. Times are from the start of the first job until the \
+         last write of all jobs is on the disks.";
 
     fn axis_name(key: &str) -> String {
         let name = match key {
@@ -51,27 +51,32 @@ fn done_by(kind: PlacedJob) -> &'static str {
     match kind {
         PlacedJob::Merge => "each job merges its sorted runs into one",
         PlacedJob::Copy => "two jobs copy two disks onto each other",
-        PlacedJob::Interleave => "each job reads a block of each of its runs in turn, and writes them",
+        PlacedJob::Interleave => {
+            "each job reads a block from each of its runs in turn, and writes these blocks"
+        }
     }
 }
 
 /// Descriptions of the policies, by number.
 const POLICIES: [&str; 4] = [
-    "input runs lie on disks that no job writes to",
-    "input runs lie on all disks but the one that their job writes to",
-    "as policy 2, but shifted by a disk, so that each job reads where it writes",
-    "input runs lie on all disks",
+    "input runs are on disks to which no job writes",
+    "input runs are on all disks except the output disk of their job",
+    "like policy 2, but shifted by one disk, so that each job reads from its output disk, too",
+    "input runs are on all disks",
 ];
 
 /// Explanations above the table of numbers.
 const MEASURED: [(&str, &str); 7] = [
     ("s", "seconds until all jobs are done"),
-    ("cv", "standard deviation of the trials, as a part of their mean"),
-    ("first", "when the first job is done: early, if it raced ahead of the others"),
-    ("r, w", "how long a disk took to read a block, and to write one, on average"),
-    ("f", "w / r: jobs that read from d disks and write to others can race from 1 / (d - 1) on"),
-    ("queue", "the most writes that were pending at one disk, and the blocks of such writes"),
-    ("disks busy", "the part of the time in which a disk was at work, on average"),
+    ("cv", "standard deviation of the trials, divided by their mean"),
+    ("first", "seconds until the first job is done, a short time if it raced ahead of the others"),
+    ("r, w", "mean time of a disk to read and to write a block"),
+    (
+        "f",
+        "w / r: jobs on d disks that read from all disks except their output disk can race if f exceeds 1 / (d - 1)",
+    ),
+    ("queue", "maximum number of pending writes at a disk, and of blocks in these writes"),
+    ("disks busy", "share of the time in which a disk was busy, on average"),
 ];
 
 fn numbers(plan: &Plan<PlacementCase>, results: &[Measured<'_, '_>]) -> NumbersTable {
@@ -147,8 +152,8 @@ fn cells(plan: &Plan<PlacementCase>) -> NumbersTable {
     NumbersTable {
         title: format!("{}: its variants", plan.name),
         notes: vec![
-            "A run has so many blocks; b_r of them are read at once, and b_w written. Buffers are blocks of all jobs \
-             together."
+            "Blocks are the number of blocks in a run; b_r blocks are read at once, and b_w written. Buffers are the number \
+             of buffer blocks of all jobs together."
                 .to_owned(),
         ],
         head: head.map(str::to_owned).into(),

@@ -1,9 +1,9 @@
 //! The page of a report: agreement and differences, every table and figure, and the provenance.
 //!
-//! Frame, style and charts are those of the crate `page`.
+//! The crate `page` provides the frame, the style and the charts.
 //!
-//! - `summary.rs`: the agreement in words, and the cells that differ most.
-//! - `table.rs`: a table, simulated next to published.
+//! - `summary.rs`: the agreement in words, and the cells with the largest errors.
+//! - `table.rs`: a table with simulated and published values next to each other.
 //! - `number.rs`: numbers formatted for people.
 
 pub(crate) mod number;
@@ -42,7 +42,7 @@ pub struct Provenance {
     pub seeds: Vec<u64>,
     /// Simulated machines.
     pub machines: Vec<String>,
-    /// Least and largest number of trials of a cell.
+    /// Smallest and largest number of trials of a cell.
     pub trials: (usize, usize),
 }
 
@@ -55,7 +55,7 @@ impl Report<'_> {
                 h1 { (title) }
                 p {
                     "Simulated by starfish " (self.provenance.version)
-                    @if !self.tables.is_empty() { ", beside what the report printed" } "."
+                    @if !self.tables.is_empty() { ", next to the published values" } "."
                 }
             }
             (self.contents())
@@ -146,7 +146,7 @@ impl Report<'_> {
     }
 }
 
-/// Returns notes on the origin and comparison of the tables.
+/// Returns notes on the origin of the tables and on their comparison.
 fn of_tables() -> Markup {
     html! {
         li {

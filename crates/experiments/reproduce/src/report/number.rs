@@ -27,7 +27,7 @@ pub(super) fn published(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// Formats half the width of a confidence interval in the unit of the value; a dash if it is unknown.
+/// Formats half the width of a confidence interval, in the unit of the value, or a dash if the width is unknown.
 pub(super) fn half_width(quantity: Quantity, width: Option<f64>) -> String {
     match (width, quantity) {
         (Some(width), Quantity::Movements) => format!("{width:.1}"),
@@ -48,7 +48,7 @@ pub(super) fn error(error: f64) -> String {
     format!("{sign}{text}\u{a0}%")
 }
 
-/// Formats the size of an error: 0.0213 is `2.1 %`.
+/// Formats the size of an error without a sign: 0.0213 is `2.1 %`.
 pub(super) fn size(size: f64) -> String {
     format!("{:.1}\u{a0}%", 100.0 * size)
 }

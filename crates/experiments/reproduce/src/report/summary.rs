@@ -1,4 +1,4 @@
-//! The summary: agreement and differences in plain words and in three short tables.
+//! The summary: agreement and differences, in sentences and in three short tables.
 
 use maud::{Markup, html};
 
@@ -8,10 +8,10 @@ use crate::agreement::{self, Compared, Errors, Ratio};
 use crate::results::ReportTable;
 use plan::Quantity;
 
-/// Number of listed cells with the largest errors.
+/// Maximum number of listed cells with large errors.
 const WORST: usize = 20;
 
-/// Text columns; all others are numbers.
+/// Titles of text columns; all other columns are numbers.
 const TEXTS: [&str; 5] = ["What", "variant", "pattern", "ratio", "marked there"];
 
 /// Returns the section of the summary.
@@ -22,7 +22,7 @@ pub(super) fn summary(report: &Report<'_>) -> Markup {
         section #summary {
             h2 { "What agrees, and what does not" }
             @if compared.is_empty() {
-                p { "None of these tables has published values in this project: all of it is prediction." }
+                p { "None of these tables has published values in this project: all values are predictions." }
             } @else {
                 (in_words(&compared, &ratios))
                 (by_table(report))
@@ -87,8 +87,8 @@ fn sides_in_words(ratios: &[Ratio<'_>]) -> Markup {
     }
 }
 
-/// Returns the number of ratios whose simulated significance matches the report's mark, and the number of marked
-/// ratios.
+/// Returns the number of ratios whose simulated significance agrees with the report's mark, and the number of ratios
+/// that the report marks.
 fn significance(ratios: &[Ratio<'_>]) -> (usize, usize) {
     let both = ratios.iter().filter_map(|ratio| ratio.marked.zip(ratio.differs()));
     both.fold((0, 0), |(agree, all), (marked, differs)| (agree + usize::from(marked == differs), all + 1))
@@ -219,7 +219,7 @@ fn predictions(report: &Report<'_>) -> Markup {
     html! {
         @if !numbers.is_empty() {
             p {
-                "Predicted, with nothing here to compare with: "
+                "Predicted, without published values to compare with: "
                 (if numbers.len() == 1 { "table " } else { "tables " }) (numbers.join(", ")) "."
             }
         }

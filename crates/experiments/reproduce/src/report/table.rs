@@ -1,4 +1,4 @@
-//! A table of the report: a row for each pattern, simulated next to published, coloured by error.
+//! A table of the report: a row for each pattern, with simulated and published values, coloured by error.
 
 use maud::{Markup, html};
 
@@ -12,7 +12,7 @@ use plan::Quantity;
 pub(super) fn legend() -> Markup {
     html! {
         p.legend {
-            b { "here" } " is the simulated value, " b { "report" } " the published one. The error of the one against the other: "
+            b { "here" } " is the simulated value, " b { "report" } " the published one. Error of the simulated value: "
             span.error.low-3 { "more than 10\u{a0}% lower" } " "
             span.error.low-2 { "up to 10\u{a0}% lower" } " "
             span.error.low-1 { "up to 5\u{a0}% lower" } " "
@@ -22,16 +22,16 @@ pub(super) fn legend() -> Markup {
             span.error.high-3 { "more than 10\u{a0}% higher" } "."
         }
         p.legend {
-            "A ratio is that to the first variant: " b { "bold*" } " where the two differ significantly at 95\u{a0}%, "
-            i { "italics" } " where not; plain where nothing is said of it. "
+            "A ratio is relative to the first variant: " b { "bold*" } " if the two differ significantly at 95\u{a0}%, "
+            i { "italics" } " if they do not, plain if this is unknown. "
             span.wrong { "\u{21c4} on the wrong side" }
-            " marks one that the report has further than 5\u{a0}% from 1 and the simulation not on that side. "
-            "Published values are rounded to 0.1 MiB/s: where one says 0.8, 6\u{a0}% may be rounding."
+            " marks a ratio that differs from 1 by more than 5\u{a0}% in the report, and that is not on the same side of 1 in the simulation. "
+            "Published values are rounded to 0.1 MiB/s: for a value of 0.8, an error of 6\u{a0}% may be due to rounding."
         }
     }
 }
 
-/// Returns the CSS class of an error, by its range among the bounds and its sign.
+/// Returns the CSS class of an error, which depends on its sign and on its range among the bounds.
 pub(super) fn class(error: f64) -> &'static str {
     let beyond = BOUNDS.iter().filter(|&&bound| error.abs() > bound).count();
     match (beyond, error < 0.0) {
@@ -89,13 +89,13 @@ fn caption(table: &ReportTable, known: bool, published: &PublishedTables) -> Mar
                 (number::share(errors.within[2])) " of " (number::count(errors.cells, "cell")) " within 10\u{a0}%."
             }
         } @else {
-            "Predicted: what the report printed is not known to this project. "
+            "Predicted: the published values are not known to this project. "
             "\u{b1} is the 95\u{a0}% confidence interval of the mean."
         }
     }
 }
 
-/// Returns the columns of one variant, and of one ratio.
+/// Returns the titles of the columns for one variant, and for one ratio.
 fn columns(known: bool) -> (&'static [&'static str], &'static [&'static str]) {
     if known { (&["here", "report", "error"], &["here", "report"]) } else { (&["here", "\u{b1}"], &["here"]) }
 }
@@ -141,7 +141,7 @@ fn head(table: &ReportTable, sizes: &[u64], known: bool) -> Markup {
     }
 }
 
-/// Returns the cells of one pattern and size of records: all variants, then all ratios.
+/// Returns the cells of one pattern and record size: those of all variants, then those of all ratios.
 fn groups(table: &ReportTable, published: &PublishedTables, known: bool, pattern: &str, size: u64) -> Markup {
     let cells: Vec<Option<&TableCell>> =
         table.variants().iter().map(|variant| table.cell(variant, pattern, size)).collect();
@@ -165,7 +165,7 @@ fn groups(table: &ReportTable, published: &PublishedTables, known: bool, pattern
     }
 }
 
-/// Returns placeholder cells for a combination that is missing in the table.
+/// Returns placeholders for a combination that the table does not have.
 fn absent(columns: usize, first: bool) -> Markup {
     html! { td.absent.group[first].part[!first] colspan=(columns) { "\u{2013}" } }
 }
@@ -216,7 +216,7 @@ fn ratio_cells(ratio: &Ratio<'_>, known: bool) -> Markup {
     }
 }
 
-/// Returns a ratio whose font shows its significance.
+/// Returns a ratio in a font that shows its significance.
 fn marked(ratio: &str, significant: Option<bool>) -> Markup {
     html! {
         @match significant {

@@ -1,4 +1,4 @@
-//! Fabricated results: a small study, and a study with the published values plus some noise.
+//! Made-up results: a small study, and a study with the published values plus some noise.
 
 use page::{Curve, Figure, Measurand};
 use plan::Quantity;
@@ -19,14 +19,14 @@ pub(crate) fn provenance() -> Provenance {
     }
 }
 
-/// Returns a cell with values for a variant, a pattern and a size of records.
+/// Returns a cell with these values, for a variant, a pattern and a record size.
 pub(crate) fn cell(variant: &str, pattern: &str, record_bytes: u64, values: &[f64]) -> TableCell {
     TableCell { variant: variant.into(), pattern: pattern.into(), record_bytes, sample: sample(values) }
 }
 
-/// Returns a table with two variants, one with three, and one that counts movements.
+/// Returns three tables: one with two variants, one that counts movements, and one with three variants.
 pub(crate) fn tables() -> Vec<ReportTable> {
-    // Not in order of records and variants, as runs may produce them.
+    // The cells are not in the order of records and variants, as in the results of runs.
     let two = vec![
         cell("fcfs", "ra", 8192, &[474.0, 475.0]),
         cell("cscan", "ra", 8192, &[500.0, 500.0]),
