@@ -155,7 +155,7 @@ fn a_study_of_placements_has_a_row_for_each_trial() {
     let page = fs::read_to_string(out.join("report.html")).expect("it is written");
     assert!(page.contains("Figure 2") && page.contains("class=\"dot\""), "{page}");
     // Its runs are shorter than those of the report, so the report's statements do not apply.
-    for part in ["Figure 1: two merges on five disks", "What the report says"] {
+    for part in ["Figure 1: two merges on five disks", "Statements of the report"] {
         assert!(!page.contains(part), "{part}");
     }
     let error = fail(starfish(["reproduce", &study, "--figures", "9"]), 2);

@@ -164,7 +164,7 @@ fn a_figure_alone_has_no_tables_and_no_errors() {
         "these tables",
         "Predicted tables",
         "href=\"#summary\"",
-        "beside what the report printed",
+        "next to the published values",
     ] {
         assert!(!page.contains(of_tables), "{of_tables}: {page}");
     }

@@ -212,7 +212,7 @@ fn a_page_has_charts_and_explains_its_names() {
         "<polyline",
         ">rb tpfs</text>",
         ">wcc ddio</text>",
-        "read: records are dealt to compute nodes in blocks",
+        "read: records are distributed over compute nodes in blocks",
         "disk-directed</td>",
         "starfish run plan.toml",
         ">ddio,nodes.io=8</td>",
