@@ -1,4 +1,5 @@
-//! Rebuilds the program if a file is added to a built-in study: the compiler watches only files that it knows.
+//! Rebuilds the program if a file is added to a built-in study, because the compiler watches only files that it already
+//! knows.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../../experiments/starfish-3.0");

@@ -1,6 +1,6 @@
 //! The program `starfish`: a parallel file system, on real machines and simulated.
 //!
-//! This file lists all commands. Each has a separate file; the rest is shared code:
+//! This file lists all commands. Each command has a separate file. All other files are shared code:
 //!
 //! - `command/`: the commands and their arguments
 //! - `simulation.rs`: simulates the experiments of a command on all processors
@@ -10,7 +10,8 @@
 //! - `option_checks.rs`, `overwritten.rs`: reject options without effect, and outputs that would overwrite an input
 //! - `mpi_library.rs`: the libraries preloaded for an MPI program
 //!
-//! Started under the name of one of `applications`, for example `pfsgrep`, the program runs that application.
+//! If the program is started under the name of one of the `applications`, for example `pfsgrep`, it runs this
+//! application.
 //!
 //! Other crates do most of the work. `transfer` copies files to and from agents, and `studies` runs benchmarks, replays
 //! and advice. `account` explains the duration of a run, and `doctor` finds problems of agents and mounts.
@@ -41,8 +42,8 @@ use command::{
 use command_line::failure::Result;
 use command_line::say;
 
-/// A simulated message allocates and frees several small vectors. This allocator needs half the time of the C
-/// library's.
+/// A simulated message allocates and frees several small vectors. This allocator takes half the time of the C library's
+/// allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -106,9 +107,9 @@ enum Command {
     Generate(generate::Arguments),
 }
 
-/// Parses the command line. Ends the program with a message if it is wrong.
+/// Parses the command line. Ends the program with a message if the command line is invalid.
 fn arguments() -> (ArgMatches, Arguments) {
-    // Parse a dash and a digit as an (invalid) number, not as an option. File names keep the usual rule.
+    // Parse a dash followed by a digit as an (invalid) number, not as an option. The usual rule remains for file names.
     let numbers = |argument: Arg| {
         let takes_number = argument.get_action().takes_values() && !argument.is_positional();
         if takes_number { argument.allow_negative_numbers(true) } else { argument }
@@ -126,7 +127,7 @@ fn arguments() -> (ArgMatches, Arguments) {
     parsed.unwrap_or_else(|error| in_words(with_plain_usage(error, command.clone(), &given), &command).exit())
 }
 
-/// Rewords an error: a range of numbers in words, and `put` and `get` as suggestions for `cp`.
+/// Rewords an error: describes a range of numbers in words, and suggests `put` and `get` for `cp`.
 fn in_words(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     if error.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String("cp".into())) {
         let copying = ["put", "get"].map(str::to_owned).to_vec();
@@ -143,8 +144,8 @@ fn in_words(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     clap::Error::raw(error.kind(), message).with_cmd(command)
 }
 
-/// Returns the error with the usage text as printed without environment variables. clap treats an option set by a
-/// variable as written on the command line, and includes it in the usage.
+/// Returns the error with the usage text that clap prints without environment variables. If a variable sets an option,
+/// clap treats the option as written on the command line, and includes it in the usage.
 fn with_plain_usage(error: clap::Error, command: clap::Command, given: &[OsString]) -> clap::Error {
     let plain = without_variables(command).try_get_matches_from(given);
     plain.err().filter(|plain| error.use_stderr() && plain.kind() == error.kind()).unwrap_or(error)

@@ -1,6 +1,6 @@
-//! Libraries to preload in front of an MPI, and the choice of the one for a program.
+//! Libraries that are preloaded before an MPI library, and the choice of the library for a program.
 //!
-//! Each is named after the MPI library that it precedes: `starfish-libmpi.so.40` is for `libmpi.so.40`.
+//! Each is named after the MPI library before which it is loaded: `starfish-libmpi.so.40` belongs to `libmpi.so.40`.
 
 use std::env;
 use std::fs;
@@ -12,7 +12,7 @@ use command_line::failure::{Failure, Result};
 /// Environment variable with the directory of the libraries.
 const VARIABLE: &str = "STARFISH_MPI_LIBRARIES";
 
-/// Prefix of their names.
+/// Prefix of the names of these libraries.
 const PREFIX: &str = "starfish-";
 
 /// MPI implementation, as reported by its launcher.
@@ -25,7 +25,7 @@ pub(crate) enum MpiKind {
 }
 
 impl MpiKind {
-    /// Returns the official name.
+    /// Returns the official name of the implementation.
     fn name(self) -> &'static str {
         match self {
             MpiKind::Mpich => "MPICH",
@@ -33,7 +33,7 @@ impl MpiKind {
         }
     }
 
-    /// Asks a launcher for its version, and returns its MPI implementation.
+    /// Runs a launcher to get its version, and returns its MPI implementation.
     pub(crate) fn of_launcher(launcher: &str) -> Result<MpiKind> {
         let missing = |error: std::io::Error| {
             Failure::new(launcher, error)
@@ -55,7 +55,7 @@ impl MpiKind {
             .then_some(MpiKind::Mpich)
     }
 
-    /// Returns the names of its libraries, without the version number.
+    /// Returns the names of the implementation's libraries, without the version number.
     fn libraries(self) -> &'static [&'static str] {
         match self {
             MpiKind::Mpich => &["libmpich.so.", "libmpi.so.12", "libmpi_abi.so."],
@@ -63,7 +63,7 @@ impl MpiKind {
         }
     }
 
-    /// Returns the library for any program of this MPI.
+    /// Returns the library to preload for any program of this MPI implementation.
     pub(crate) fn library(self) -> Result<PathBuf> {
         let directory = directory()?;
         let of_kind = |name: &str| {
@@ -79,9 +79,10 @@ impl MpiKind {
     }
 }
 
-/// Returns the library for a program, by the MPI that it is linked with. Returns `None` if it is linked with no MPI.
+/// Returns the library to preload for a program, according to the MPI library with which it is linked. Returns `None`
+/// if it is not linked with an MPI library.
 pub(crate) fn of_program(program: &Path) -> Result<Option<PathBuf>> {
-    // ldd reports a missing file on standard error only, so check first.
+    // ldd reports a missing file only on standard error, so check this first.
     fs::metadata(program).map_err(|error| Failure::new(program.display().to_string(), error))?;
     let output = Command::new("ldd").arg(program).output();
     let output = output.map_err(|error| Failure::new("ldd", error))?;
@@ -116,7 +117,8 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the directory of the libraries: from the environment, or relative to this program, where they are installed.
+/// Returns the directory of the libraries: from the environment, or the place of an installation, relative to this
+/// program.
 fn directory() -> Result<PathBuf> {
     if let Some(directory) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(directory.into());

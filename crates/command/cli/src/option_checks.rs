@@ -1,6 +1,7 @@
 //! Rejects options that would have no effect in combination with other given options.
 //!
-//! A user who gives an option expects an effect. Some options have defaults, so only clap knows which ones are given.
+//! A user who gives an option expects an effect. Because some options have defaults, only clap knows which options were
+//! given.
 
 use std::ffi::OsStr;
 
@@ -13,10 +14,12 @@ use crate::command::bench::agents;
 use crate::options::agents::ASKED_AGENTS;
 use crate::options::fields;
 
-/// Options that name something: clap's identifier and the spelling for users. The corresponding variables may be empty.
+/// Options whose values are names: clap's identifier and the spelling for users. The corresponding variables may be
+/// empty.
 const NAMING: [(&str, &str); 3] = [("agents", "--agents"), ("key", "--key"), ("trace", "--trace")];
 
-/// Arguments that name files: clap's identifier and the spelling for users. An empty path would mean the root.
+/// Arguments whose values are names of files: clap's identifier and the spelling for users. An empty path would mean
+/// the root.
 const OF_FILES: [(&str, &str); 3] = [("name", "NAME"), ("names", "NAME"), ("paths", "PATH")];
 
 /// Rejects options without effect, and empty names.
@@ -53,7 +56,7 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Rejects the options in `further`, and those that select agents, unless `--agents` is given.
+/// Rejects the options in `further`, and those in `ASKED_AGENTS`, unless `--agents` is given.
 fn refuse_of_agents(given: &ArgMatches, further: &[&str]) -> Result<()> {
     let is_of_agents = |id: &str| (ASKED_AGENTS.contains(&id) || further.contains(&id)).then_some(());
     match first_given(given, is_of_agents).filter(|_| !is_given(given, "agents")) {
@@ -65,7 +68,7 @@ fn refuse_of_agents(given: &ArgMatches, further: &[&str]) -> Result<()> {
     }
 }
 
-/// Rejects empty values of options and arguments that name something.
+/// Rejects empty values of options and arguments whose values are names.
 fn refuse_empty(matches: &ArgMatches) -> Result<()> {
     let is_empty = |id: &str| {
         let is_empty = |value: &OsStr| value.as_encoded_bytes().iter().all(u8::is_ascii_whitespace);
@@ -86,7 +89,7 @@ fn refuse_empty(matches: &ArgMatches) -> Result<()> {
     }
 }
 
-/// Returns the first given option that has no effect, as users write it, and the reason.
+/// Returns the first given option that has no effect, in the spelling of users, and the reason.
 fn first_given<T>(matches: &ArgMatches, unheeded: impl Fn(&str) -> Option<T>) -> Option<(String, T)> {
     let given = matches.ids().map(|id| id.as_str()).filter(|id| is_given(matches, id));
     given.filter_map(|id| Some((fields::option(id), unheeded(id)?))).next()

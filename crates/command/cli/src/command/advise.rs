@@ -1,4 +1,4 @@
-//! `starfish advise`: recommends settings before a run, and confirms them on a simulated machine.
+//! `starfish advise`: recommends settings before a run, and checks them on a simulated machine.
 
 mod io;
 
@@ -34,8 +34,8 @@ enum AdviceSubject {
 /// Recommend disks for the files of several concurrent jobs, and the order in which disks should serve them.
 ///
 /// Each job merges runs into one: an external sort, a join, a compaction. In a race, one job gets ahead because its
-/// writes delay the reads of the others: the jobs take turns, and disks are idle. The command reports the risk of a
-/// race and its margin, the placement and order that avoid it, and the time of each alternative on a simulated machine.
+/// writes delay the reads of the others. Then the jobs take turns, and disks are idle. The command reports how likely a
+/// race is, the placement and order that avoid it, and the time of each alternative on a simulated machine.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 struct PlacementArguments {
@@ -55,7 +55,7 @@ struct PlacementArguments {
     #[arg(long, value_name = "SIZE", default_value = "160KiB")]
     write_block: Size,
 
-    /// Size of a block: bytes that a job consumes from a run before it chooses the next run.
+    /// Size of a block: the number of bytes that a job consumes from a run before it chooses the next run.
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     block: Size,
 
@@ -67,8 +67,8 @@ struct PlacementArguments {
     #[arg(long, value_name = "SIZE", default_value = "4000KiB")]
     run_size: Size,
 
-    /// Time by which each job begins later than the previous one. Then policy 4 is advised: policy 3 needs the number
-    /// of jobs when the first is placed.
+    /// Delay of each job after the previous one. With a delay, policy 4 is advised, because policy 3 requires that the
+    /// number of jobs is known when the first is placed.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = durations::parse)]
     stagger: std::time::Duration,
 
@@ -80,7 +80,8 @@ struct PlacementArguments {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive::<u32>)]
     trials: u32,
 
-    /// Output format: a row for each alternative. As CSV the reasons go to standard error; JSON is one object.
+    /// Output format: a row for each alternative. With CSV, the reasons are printed on standard error. JSON is one
+    /// object.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 }
@@ -91,10 +92,10 @@ Examples:
   starfish advise placement --disks 8 --jobs 8 --read-block 1MiB --write-block 256KiB --machine cluster-switch
   starfish advise placement --disks 5 --jobs 5 --format csv";
 
-/// Limit of --disks: simulating more takes too long.
+/// Maximum of --disks, because simulating more takes too long.
 const MOST_DISKS: i64 = 64;
 
-/// Limit of blocks of all jobs together: some minutes of simulation for each alternative.
+/// Maximum number of blocks of all jobs together: some minutes of simulation for each alternative.
 const MOST_BLOCKS: u64 = 10_000_000;
 
 /// Runs the command.
@@ -184,7 +185,7 @@ fn policy_name(one: &Alternative) -> String {
     Policy::numbered(one.policy).map_or_else(String::new, |policy| policy.to_string())
 }
 
-/// Formats the simulated time of an alternative, with its confidence interval.
+/// Formats the simulated time of an alternative with its confidence interval.
 fn simulated(one: &Alternative) -> String {
     match one.seconds_half_width {
         Some(half) => format!("{:.2} s +- {half:.2} s", one.seconds),

@@ -1,4 +1,4 @@
-//! `starfish agent`: an I/O node that serves disks of this machine.
+//! `starfish agent`: an I/O node that serves disks of this computer.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -34,35 +34,35 @@ use transfer::{cluster, interrupt, local, memory};
 ///
 /// An agent stores its part of every file in the given directories, one for each disk. Start an agent on every computer
 /// that contributes disks, then name all of them to `starfish put` and `starfish get`. An agent runs until Ctrl-C,
-/// SIGTERM or, unless started by nohup, the end of its terminal. It accepts only programs with the same cluster key,
+/// SIGTERM or (unless started by nohup) the end of its terminal. It accepts only programs with the same cluster key,
 /// over encrypted connections.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Directory of a disk, either used before or new and given with --create; repeat the option for each disk.
+    /// Directory of a disk. It was used before, or is new and --create is given. Repeat the option for each disk.
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     root: Vec<PathBuf>,
 
-    /// Accept new disks: directories that are empty, or missing and then created. Only for the first start: without
-    /// this option, an agent refuses to start if its disk is not mounted, rather than fill the disk underneath.
+    /// Accept new disks: directories that are empty, or missing and then created. Use this option only for the first
+    /// start. Without it, an agent refuses to start if its disk is not mounted, so it cannot fill the disk underneath.
     #[arg(long)]
     create: bool,
 
     /// Keep the namespace in a PostgreSQL database, postgresql://USER:PASSWORD@HOST/DATABASE, instead of the first
     /// disk.
     ///
-    /// For sites with a replicated PostgreSQL server. One agent at a time can use it: if that agent's computer is lost,
-    /// start another one elsewhere with this option. The connection to the server is not encrypted.
+    /// For sites with a replicated PostgreSQL server. Only one agent at a time can use the database. If that agent's
+    /// computer is lost, start another one elsewhere with this option. The connection to the server is not encrypted.
     #[arg(long, value_name = "URL", env = NAMESPACE_VARIABLE, hide_env_values = true, conflicts_with = "copy_namespace",
         value_parser = postgres_address)]
     namespace: Option<String>,
 
     /// Directory, on another disk or computer, for copies of the namespace of this agent, as namespace.db. A copy can
-    /// replace a lost namespace; later changes of names are lost then.
+    /// replace a lost namespace, but changes of names after the copy are lost.
     #[arg(long, value_name = "DIR")]
     copy_namespace: Option<PathBuf>,
 
-    /// Interval of copies. Without changes, no copy is made.
+    /// Interval between copies. No copy is made if nothing has changed.
     #[arg(long, value_name = "TIME", default_value = "60s", requires = "copy_namespace", value_parser = between_copies)]
     copy_namespace_every: Duration,
 
@@ -78,11 +78,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     disk_model: Option<String>,
 
-    /// Largest block (stripe unit) of a file.
+    /// Maximum size of a block (stripe unit) of a file.
     #[arg(long, value_name = "SIZE", default_value = BLOCK_MAX)]
     block_max: Size,
 
-    /// Memory for cached blocks of files, clean and dirty.
+    /// Size of the cache for blocks of files, clean and dirty.
     #[arg(long, value_name = "SIZE", default_value = AGENT_CACHE)]
     cache: Size,
 
@@ -102,16 +102,16 @@ pub(crate) struct Arguments {
 
     /// Serve metrics for Prometheus over HTTP: at PORT of loopback, at HOST:PORT, or at :PORT of all networks.
     ///
-    /// PORT can be +N, the port of --listen plus N, so that each agent on a computer has a separate port. The metrics
-    /// show the load and the directories of the disks, to any client that can connect.
+    /// PORT can be +N, which means the port of --listen plus N, so that each agent on a computer has a separate port.
+    /// Any client that can connect can read the metrics: the load of the agent and the directories of its disks.
     #[arg(long, value_name = "[HOST:]PORT", env = METRICS_VARIABLE)]
     metrics: Option<String>,
 
-    /// Stop when standard input ends, for programs that start agents and may be killed.
+    /// Stop when standard input ends. This is for programs that start agents and may be killed.
     #[arg(long, hide = true)]
     until_input_ends: bool,
 
-    /// Continue in the background, with the log in this file, once a line on standard input requests it: see
+    /// Continue in the background, with the log in this file, when a line on standard input requests it; see
     /// `agent-set/src/start.rs`.
     #[arg(long, hide = true, value_name = "LOG")]
     detach: Option<PathBuf>,
@@ -124,13 +124,13 @@ fn between_copies(text: &str) -> std::result::Result<Duration, String> {
     if fits { Ok(time) } else { Err("expected from one second to a day".to_owned()) }
 }
 
-/// Environment variable for the namespace's database, so that the password is not on the command line.
+/// Environment variable with the database of the namespace, which keeps the password out of the command line.
 pub(super) const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
 
 /// Directory of the metadata store, within the directory of a disk.
 const NAMESPACE: &str = "namespace";
 
-/// Default size of the largest block.
+/// Default maximum size of a block.
 const BLOCK_MAX: &str = "1MiB";
 
 /// Default number of blocks to prefetch.
@@ -146,7 +146,7 @@ Examples:
 
 The log goes to standard error. The environment variable STARFISH_LOG sets its level: off, error, warn, info or debug.";
 
-/// Minimum number of cached blocks. With fewer, requests would wait for each other.
+/// Minimum number of cached blocks. With fewer blocks, requests would wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 8;
 
 /// Runs the command.
@@ -169,7 +169,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let served = real::run(settings, move |machine| async move {
         refuse_old_files(machine.disks(), &arguments.root)?;
         let trace = NodeTrace::begin(&machine, arguments.trace.file())?;
-        // After listening: with port 0 the port is known only now.
+        // Open the metrics after listening: with port 0, the port is unknown before.
         let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
         print_ready(&machine, &arguments.root, &keys)?;
         kept.iter().for_each(|kept| {
@@ -180,7 +180,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {
-            // An error means that no signal can arrive any more; the agent then stops, too.
+            // An error means that no signal can be received any more. Then the agent stops, too.
             let _ = stop.recv_async().await;
             log::info!("stopping on a signal");
             network.net().close();
@@ -213,7 +213,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     served.map_err(|error| not_started(*error, listen))?
 }
 
-/// Fails if a disk has files of an older version, which it recognises by the names of their stripes.
+/// Fails if a disk has files of an older version. They are recognised by the names of their stripes.
 fn refuse_old_files(disks: &[Disk], roots: &[PathBuf]) -> Result<()> {
     let with_old = disks.iter().zip(roots).find(|(disk, _)| disk.published_at_start() > 0);
     let Some((disk, root)) = with_old else { return Ok(()) };
@@ -231,24 +231,24 @@ fn refuse_old_files(disks: &[Disk], roots: &[PathBuf]) -> Result<()> {
     )))
 }
 
-/// Returns the incarnation that this one continues: the last one of all disks, if it ended with a clean shutdown.
+/// Returns the incarnation that this agent continues: the last one of all disks, if it ended with a clean shutdown.
 fn continued(disks: &[Disk]) -> Option<u64> {
     let mut last = disks.iter().map(Disk::last_run);
     let first = last.next().flatten();
     first.filter(|_| last.all(|other| other == first))
 }
 
-/// Records a clean shutdown on the disks: they hold all data that this incarnation had accepted.
+/// Records a clean shutdown on the disks: all data that this incarnation has accepted are on them.
 fn note_end(disks: &[Disk], run: u64) {
     for disk in disks {
-        // The next agent just cannot continue this incarnation.
+        // After an error, the next agent cannot continue this incarnation, which is harmless.
         if let Err(error) = disk.note_end(run) {
             log::warn!("{error}");
         }
     }
 }
 
-/// Returns the failure to start, with a remedy if another process uses a disk or the address.
+/// Returns the failure to start. It has a remedy if another process uses a disk or the address.
 fn not_started(error: machine::Error, listen: Option<SocketAddr>) -> Failure {
     let failure = Failure::new("cannot start the agent", &error);
     let machine::Error::InUse { part, .. } = error else { return failure };
@@ -266,8 +266,8 @@ fn not_started(error: machine::Error, listen: Option<SocketAddr>) -> Failure {
     }
 }
 
-/// Raises the limit of open files and connections to the maximum of the system. Shells set a low limit for old
-/// programs. Ignores errors, which leave the limit as it is.
+/// Raises the limit of open files and connections to the maximum of the system, because shells set a low limit for old
+/// programs. Ignores errors, which leave the limit unchanged.
 fn allow_many_descriptors() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
@@ -280,13 +280,13 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
     for root in &arguments.root {
         let failed = |why: String| Failure::usage(format!("--root {}", root.display()), why);
         if !root.exists() && !arguments.create {
-            // Not a failure of usage: the disk may be mounted in a moment.
+            // This is not wrong usage, because the disk may be mounted in a moment.
             let failure = Failure::new(format!("--root {}", root.display()), "no such directory");
             return Err(
                 failure.remedy("Is the disk mounted? If the disk is new, add --create, this time only.")
             );
         }
-        // The canonical path of a missing directory is unknown; use the absolute one.
+        // A missing directory has no canonical path; use the absolute one.
         let canonical =
             root.canonicalize().or_else(|_| std::path::absolute(root)).unwrap_or_else(|_| root.clone());
         if let Some((_, same)) = known.iter().find(|(other, _)| *other == canonical) {
@@ -298,10 +298,10 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Rejects directories that have not been disks before, unless `--create` is given. A mount point without its disk is
-/// such a directory.
+/// Rejects directories that have not been disks before, unless `--create` is given. If a disk is not mounted, its mount
+/// point is such a directory.
 fn check_used(arguments: &Arguments) -> Result<()> {
-    // Unreadable directories are reported later, when the disk is opened.
+    // An unreadable directory is reported later, when the disk is opened.
     let is_new = |root: &&PathBuf| matches!(Disk::has_been(root), Ok(false));
     match arguments.root.iter().find(is_new) {
         Some(root) if !arguments.create => {
@@ -329,8 +329,8 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     })
 }
 
-/// Returns the settings for copies of the names, if requested. The directory must exist: one created below an unmounted
-/// disk would be on the wrong disk.
+/// Returns the settings for copies of the namespace, if requested. The directory must exist: if its disk is not
+/// mounted, a newly created directory would be on the wrong disk.
 fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
     let Some(directory) = arguments.copy_namespace.clone() else { return Ok(None) };
     if !directory.is_dir() {
@@ -341,7 +341,7 @@ fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
     Ok(Some(MetadataCopies { directory, every: arguments.copy_namespace_every }))
 }
 
-/// Returns the directory of the disk that has the names, and the one for their copies; `None` without copies.
+/// Returns the directory of the namespace and that of its copies; `None` if no copies are made.
 fn store_and_copies(settings: &Settings) -> Option<(PathBuf, PathBuf)> {
     let copies = settings.metadata_copies.as_ref()?;
     match settings.metadata.as_ref()? {
@@ -352,7 +352,7 @@ fn store_and_copies(settings: &Settings) -> Option<(PathBuf, PathBuf)> {
     }
 }
 
-/// Returns true if both paths are on one device, and false if either does not exist.
+/// Returns true if both paths are on the same device, and false if a path does not exist.
 fn are_on_one_disk(one: &Path, other: &Path) -> bool {
     let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
     device(one).is_some_and(|found| device(other) == Some(found))
@@ -370,7 +370,8 @@ fn on_one_disk(store: &Path, copies: &Path) -> String {
 const WITH_POSTGRES: &str = "Install Starfish by \"make install\" or its Debian package, or build the program with \
                              \"cargo build --release -p starfish --features postgres\".";
 
-/// Returns the place for names, if this agent keeps them: the disk that already has them, or else the first.
+/// Returns the place for the namespace, if this agent stores it: the disk that already has the namespace, or else the
+/// first disk.
 pub(super) fn metadata_place(namespace: Option<&str>, roots: &[PathBuf]) -> Result<Option<MetadataPlace>> {
     if let Some(address) = namespace {
         if !real::HAS_POSTGRES {
@@ -392,7 +393,7 @@ pub(super) fn metadata_place(namespace: Option<&str>, roots: &[PathBuf]) -> Resu
     Ok(place.cloned().map(MetadataPlace::Directory))
 }
 
-/// Returns the directory of the names if this agent keeps them.
+/// Returns the directory of the namespace, if this agent stores it in a directory.
 fn kept_in(place: Option<&MetadataPlace>) -> Option<&Path> {
     match place {
         Some(MetadataPlace::Directory(directory)) if Metadata::is_in(directory) => Some(directory),
@@ -456,7 +457,7 @@ fn listen_address(text: &str) -> Result<SocketAddr> {
     found.next().ok_or_else(|| failed("the host has no address".into()))
 }
 
-/// Prints that the agent is ready, in one line that programs can parse.
+/// Prints that the agent is ready, as one line that programs can parse.
 fn print_ready(machine: &RealMachine, roots: &[PathBuf], keys: &Keys) -> Result<()> {
     let address = machine.address().expect("an agent listens");
     let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
@@ -467,16 +468,16 @@ fn print_ready(machine: &RealMachine, roots: &[PathBuf], keys: &Keys) -> Result<
     local::print([format!("{READY}{address}, {disks}")])
 }
 
-/// Closes the network when standard input ends, unless a line detaches the agent before. Sends the addresses of the set
-/// in that line through `set`.
+/// Closes the network when standard input ends, unless a line detaches the agent before. Sends the addresses in this
+/// line, those of the set, through `set`.
 fn close_when_input_ends(machine: RealMachine, set: flume::Sender<Vec<String>>) {
     let (stays, end) = flume::bounded::<()>(1);
     std::thread::spawn(move || {
         let mut line = String::new();
-        // Ignore other lines. An error is an end, too.
+        // Ignore other lines. A read error counts as the end of the input.
         while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
             if let Some(agents) = agents_to_detach(&line) {
-                // Ignore errors: the agent may be ending.
+                // Ignore errors, because the agent may be ending.
                 let _ = set.send(agents);
                 let _ = stays.send(());
                 return;
@@ -514,7 +515,7 @@ mod tests {
         assert!(are_on_one_disk(disk.path(), &copies) && !are_on_one_disk(disk.path(), Path::new("/proc")));
     }
 
-    /// Predictions use this configuration, so it must be the default of agents.
+    /// Predictions use this configuration, so it must equal the default of agents.
     #[test]
     fn an_agent_without_options_has_the_predicted_configuration() {
         let line = Line::try_parse_from(["agent", "--root", "/disk1", "--listen", ":7117"]);

@@ -25,7 +25,7 @@ use studies::described::load_model;
 use transfer::namespace::Namespace;
 use transfer::{cluster::Cluster, local};
 
-/// Start, inspect and stop a set of agents, on this computer or over ssh on others.
+/// Start, inspect and stop a set of agents, on this computer or, over ssh, on others.
 ///
 /// The set is recorded in a state directory, ~/.local/state/starfish, where other commands find it: after `starfish
 /// agents up`, `starfish put` needs no --agents. A stopped set keeps its files, ports and options; `starfish agents up`
@@ -60,7 +60,8 @@ enum Action {
     Up(UpArguments),
     /// Stop all agents of the set. Their files stay.
     Down(CommonArguments),
-    /// Show which agents of the set run and answer, and the last lines of their logs. Exit code 1 if an agent does not.
+    /// Show which agents of the set run and answer, and the last lines of their logs. Exit code 1 if an agent does not
+    /// run or answer.
     Status(StatusArguments),
 }
 
@@ -93,14 +94,14 @@ struct UpArguments {
     #[arg(long, value_name = "PATH")]
     program: Option<String>,
 
-    /// Replace the last set by the given agents, even if they are fewer or have other options.
+    /// Replace the last set by the given agents, even if the new set is smaller or has other options.
     ///
     /// Files with a stripe on an omitted agent cannot be read until that agent runs again. Its disk is not changed.
     #[arg(long)]
     anew: bool,
 
-    /// Accept new disks: directories that are empty, or missing and then created. New agents of the set always accept
-    /// them.
+    /// Accept new disks: directories that are empty, or missing and then created. Agents that are new in the set always
+    /// accept new disks.
     ///
     /// Files with a stripe on a lost disk cannot be read.
     #[arg(long)]
@@ -112,7 +113,7 @@ struct UpArguments {
     #[command(flatten)]
     common: CommonArguments,
 
-    /// More options of `starfish agent`, for all agents of the set [default: those of the last set].
+    /// More options of `starfish agent`, for all agents of the set [default: the options of the last set].
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<String>,
 }
@@ -145,7 +146,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Returns the help of `starfish agent` if the options of agents request it: an agent that prints help would not start.
+/// Returns the help of `starfish agent` if `options` request it, because an agent that prints help would not start.
 fn help_of_agents(options: &[String]) -> Option<clap::Error> {
     let agent = super::agent::Arguments::augment_args(clap::Command::new("starfish agent"));
     let words = std::iter::once("starfish agent").chain(options.iter().map(String::as_str));
@@ -162,7 +163,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
         (None, count) => count.map(hosts::local),
     };
     if let Some(model) = &arguments.disk_model {
-        // Check the model here: an error is reported once, and before any agent starts.
+        // Check the model here, so that an error is reported only once, and before any agent starts.
         load_model(model)?;
     }
     let common = &arguments.common;
@@ -204,7 +205,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
     }
 }
 
-/// Returns these agents, with the address from ssh's configuration for each host that the system cannot resolve.
+/// Returns these agents. For a host name that the system cannot resolve, uses the address in ssh's configuration.
 fn reachable(mut agents: Vec<Wanted>, ssh: &SshArgs) -> Vec<Wanted> {
     let configured = at_once(&agents, |agent| {
         let host = agent.address.trim_matches(['[', ']']);
@@ -217,7 +218,7 @@ fn reachable(mut agents: Vec<Wanted>, ssh: &SshArgs) -> Vec<Wanted> {
     agents
 }
 
-/// Returns the agents at these addresses, with the file of the cluster key unless it is the usual one.
+/// Returns the agents at these addresses, with the given file of the cluster key, or else the default file.
 fn cluster_of(addresses: Vec<String>, key: Option<&PathBuf>) -> Result<Cluster> {
     options::agents::named(addresses, Cluster { key_file: key.cloned(), ..Cluster::default() })
 }
@@ -226,7 +227,7 @@ fn addresses<'a>(agents: impl IntoIterator<Item = &'a Started>) -> Vec<String> {
     agents.into_iter().map(|agent| agent.address.clone()).collect()
 }
 
-/// Returns the file of the cluster key that the command or the environment names, or else the file used before.
+/// Returns the file of the cluster key that the command or the environment names, or else the file that the set uses.
 fn key_of(arguments: &UpArguments, before: &Record) -> Result<Option<PathBuf>> {
     let named = arguments.key.file();
     match named {
@@ -239,7 +240,7 @@ fn key_of(arguments: &UpArguments, before: &Record) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Returns the agents of a record that run, and those that do not. Fails if a host does not answer.
+/// Returns two lists: the agents of a record that run, and those that do not. Fails if a host does not answer.
 fn running(record: &Record, ssh: &SshArgs) -> Result<(Vec<Started>, Vec<Started>)> {
     let runs = at_once(&record.agents, |agent| runs(agent, ssh));
     let (mut running, mut gone) = (Vec::new(), Vec::new());
@@ -249,7 +250,7 @@ fn running(record: &Record, ssh: &SshArgs) -> Result<(Vec<Started>, Vec<Started>
     Ok((running, gone))
 }
 
-/// Returns true if an agent runs. Stopped agents have no process.
+/// Returns true if an agent runs. A stopped agent has no process.
 fn runs(agent: &Started, ssh: &SshArgs) -> Result<bool> {
     agent.process.map_or(Ok(false), |process| process.runs(Host::new(agent.host.as_deref(), ssh)))
 }
@@ -258,18 +259,18 @@ fn is_left_out(agent: &Started, wanted: &[Wanted]) -> bool {
     wanted.iter().all(|wanted| wanted.name != agent.name)
 }
 
-/// Previous and wanted state of the set.
+/// Previous and requested state of the set.
 struct Plan {
     before: Record,
     /// Agents to run.
     wanted: Vec<Wanted>,
-    /// Members of the set that run and are wanted.
+    /// Members of the set that run and are requested.
     running: Vec<Started>,
     /// Members of the set that do not run.
     gone: Vec<Started>,
-    /// Members of the set that run and are not wanted any more.
+    /// Members of the set that run but are no longer requested.
     left_out: Vec<Started>,
-    /// File of the cluster key, unless it is the usual one.
+    /// File of the cluster key, unless it is the default file.
     key: Option<PathBuf>,
     options: Vec<String>,
     /// Program on other hosts.
@@ -281,14 +282,15 @@ impl Plan {
         self.running.iter().any(|agent| agent.name == wanted.name)
     }
 
-    /// Fails if the set would mix agents of this computer with agents on hosts: files would be in unexpected places.
+    /// Fails if the set would contain both agents on this computer and agents on other hosts, because users would not
+    /// expect where files are.
     fn refuse_other_kind(&self, arguments: &UpArguments, directory: &Path) -> Result<()> {
         let is_local = self.wanted.iter().all(|wanted| wanted.host.is_none());
         let other = self.before.agents.iter().find(|agent| agent.host.is_none() != is_local);
         let Some(agent) = other.filter(|_| !arguments.anew || !self.left_out.is_empty()) else {
             return Ok(());
         };
-        let why = format!("it has another set, with {} at {}", agent.name, agent.address);
+        let why = format!("it already holds a different set, with {} at {}", agent.name, agent.address);
         let failure = Failure::new(directory.display().to_string(), why);
         let (down, up) = (arguments.common.command("down"), "`--anew` then replaces it");
         Err(failure.remedy(format!(
@@ -296,8 +298,8 @@ impl Plan {
         )))
     }
 
-    /// Returns the options of the agents: those given now, or else those of the set. Fails if they differ from those of
-    /// running agents.
+    /// Returns the options of the agents: those given now, or else those of the set. Fails if they differ from the
+    /// options of running agents.
     fn options(&self, arguments: &UpArguments) -> Result<Vec<String>> {
         let mut given = arguments.options.clone();
         given
@@ -316,7 +318,8 @@ impl Plan {
         Ok(given)
     }
 
-    /// Fails if running agents have another key than the one requested. All agents of a set need the same key.
+    /// Fails if the requested key differs from the key of running agents, because all agents of a set need the same
+    /// key.
     fn refuse_other_key(&self, arguments: &UpArguments) -> Result<()> {
         let (now, before) = (key::path(self.key.as_deref())?, key::path(self.before.key.as_deref())?);
         if self.running.is_empty() || now == before {
@@ -329,8 +332,8 @@ impl Plan {
             .remedy(format!("Stop the set with `{down}`, then start it with the new key.")))
     }
 
-    /// Fails if files have stripes on agents that are left out. Starts the stopped ones temporarily, to list their
-    /// files.
+    /// Fails if files have stripes on agents that are left out of the set. To list their files, it starts stopped
+    /// agents temporarily.
     fn refuse_to_lose_files(&self, arguments: &UpArguments, directory: &Path) -> Result<()> {
         let asleep: Vec<&Started> =
             self.gone.iter().filter(|agent| is_left_out(agent, &self.wanted)).collect();
@@ -344,21 +347,23 @@ impl Plan {
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
         let left_out = names.join(", ");
         let why = match files_on(&cluster_of(addresses, self.key.as_ref())?)? {
-            FilesOnAgents { keeps_names: true, .. } => format!("{left_out} has the names of all files"),
+            FilesOnAgents { keeps_names: true, .. } => {
+                format!("{left_out} is the metadata server, with the names of all files")
+            }
             FilesOnAgents { count: 0, .. } => return Ok(()),
             FilesOnAgents { count: 1, .. } => format!("1 file has a stripe on {left_out}"),
             FilesOnAgents { count, .. } => format!("{count} files have a stripe on {left_out}"),
         };
         let up = arguments.common.command("up");
         Err(Failure::new("fewer agents than before", why).remedy(format!(
-            "`{up}` starts all {}. Or get these files and remove them first: with --anew they cannot be \
+            "`{up}` starts all {} agents. Or get these files and remove them first: with --anew they cannot be \
              read. The contents of removed files are freed within a minute, or by `starfish fsck --repair`.",
             self.before.agents.len()
         )))
     }
 
-    /// Starts these agents in parallel, and returns the outcome for each. They end again unless they are detached
-    /// later. Previous members keep their disks, unless `create` permits new ones.
+    /// Starts these agents in parallel, and returns the outcome for each. An agent ends again unless it is detached
+    /// later. Previous members must still have their disks, unless `create` permits new ones.
     fn start(
         &self,
         missing: &[Wanted],
@@ -376,15 +381,15 @@ impl Plan {
         let start =
             Start { program: &program, remote_program, directory, key, options: &self.options, create };
         Ok(at_once(missing, |wanted| {
-            // Start it at its previous address, which programs may have in their environment.
+            // Start the agent at its previous address, which programs may have in their environment.
             let before = self.gone.iter().find(|agent| agent.name == wanted.name);
             start.start(wanted, Host::new(wanted.host.as_deref(), &common.ssh), before)
         }))
     }
 
-    /// Returns the started agents, and the names of the others. Previous members may fail to start, for example if a
-    /// disk is not mounted: the failure is printed, and the others run. All fail if a new agent fails, or if no agent
-    /// runs.
+    /// Returns the started agents, and the names of all others. If a previous member does not start, for example
+    /// because its disk is not mounted, the failure is printed, and the other agents continue. If a new agent does not
+    /// start, or if no agent runs, the whole start fails.
     fn those_started(
         &self,
         missing: &[Wanted],
@@ -412,8 +417,8 @@ impl Plan {
         Ok((started, not_started))
     }
 
-    /// Returns the agents to record: the wanted ones, in order. Agents that did not start keep their previous entry,
-    /// without a process.
+    /// Returns the agents to record: the requested agents, in order. An agent that did not start keeps its previous
+    /// entry, without a process.
     fn record(&self, started: &[Starting]) -> Record {
         let mut agents = self.running.clone();
         agents.extend(started.iter().map(|starting| starting.started.clone()));
@@ -463,11 +468,11 @@ fn in_words(options: &[String]) -> String {
     if options.is_empty() { "no options".into() } else { format!("`{}`", options.join(" ")) }
 }
 
-/// Files on some agents.
+/// Files on a group of agents.
 struct FilesOnAgents {
-    /// Number of files with stripes on them.
+    /// Number of files with stripes on these agents.
     count: usize,
-    /// True if one of them keeps the names.
+    /// True if one of these agents is the metadata server.
     keeps_names: bool,
 }
 
@@ -492,7 +497,7 @@ impl CommonArguments {
     }
 }
 
-/// Returns all results, or the last failure; prints the earlier failures.
+/// Returns all results. If any failed, returns the last failure, after printing the others.
 fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     for outcome in outcomes {
@@ -502,7 +507,7 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
         }
     }
     let Some(last) = failures.pop() else { return Ok(all) };
-    // A failure common to all agents of a computer is printed once.
+    // Print a failure only once, even if all agents of a computer have it.
     let mut reported = BTreeSet::from([last.to_string()]);
     for failure in failures.iter().map(Failure::to_string) {
         if reported.insert(failure.clone()) {
@@ -512,8 +517,8 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     Err(last)
 }
 
-/// Connects to all agents as a client does. This checks that they are reachable and of this version, and that no disk
-/// is a copy of another.
+/// Connects to all agents like a client. This checks that all are reachable and of this version, and that no disk is a
+/// copy of another disk.
 fn check(cluster: &Cluster) -> Result<()> {
     cluster.run(|connection| async move {
         connection
@@ -522,7 +527,7 @@ fn check(cluster: &Cluster) -> Result<()> {
     })
 }
 
-/// Warns if programs without further options use other agents, or none.
+/// Prints a warning if programs without options would use other agents than these, or none.
 fn warn_if_not_found(addresses: &[String]) {
     let found = node::agents::find().unwrap_or_default();
     if found.iter().map(|agent| &agent.name).ne(addresses) {
@@ -556,7 +561,7 @@ fn down(arguments: &CommonArguments) -> Result<()> {
     let stopped = all_or_failures(outcomes)?.into_iter().filter(|&now| now).count();
     let up = arguments.command("up");
     match stopped {
-        0 => say!("None was running; `{up}` starts them."),
+        0 => say!("No agent was running; `{up}` starts them."),
         _ => say!("Stopped {stopped}. Their files stay; `{up}` starts them again."),
     }
     Ok(())
@@ -569,7 +574,7 @@ fn none_yet(directory: &Path) -> String {
     )
 }
 
-/// Stops an agent. Returns true if it was running.
+/// Stops an agent. Returns true if the agent was running.
 fn stop(agent: &Started, ssh: &SshArgs) -> Result<bool> {
     let Some(process) = agent.process else { return Ok(false) };
     match process.stop(Host::new(agent.host.as_deref(), ssh))? {
@@ -626,11 +631,11 @@ fn status(arguments: &StatusArguments) -> Result<()> {
     }))
 }
 
-/// Reports the number of agents of a set that lack a property, or returns `None` if all have it.
+/// Returns a text about the agents of a set that do not `verb`, or `None` if all do.
 fn do_not(count: usize, all: usize, verb: &str) -> Option<String> {
     match count {
         0 => None,
-        count if count == all => Some(format!("none of the {all} of this set {verb}s")),
+        count if count == all => Some(format!("none of the {all} agents of this set {verb}s")),
         1 => Some(format!("1 of {all} does not {verb}")),
         count => Some(format!("{count} of {all} do not {verb}")),
     }
@@ -639,7 +644,7 @@ fn do_not(count: usize, all: usize, verb: &str) -> Option<String> {
 /// State of an agent that runs and answers.
 const RUNNING: &str = "running";
 
-/// State of an agent that runs and does not answer: it hangs or cannot be reached from here.
+/// State of an agent that runs but does not answer: it hangs, or this computer cannot reach it.
 const SILENT: &str = "silent";
 
 /// State of an agent whose host does not answer.
@@ -669,21 +674,21 @@ fn row<'a>(agent: &'a Started, key: Option<&PathBuf>, ssh: &SshArgs) -> Row<'a> 
     }
 }
 
-/// Connects to an agent as a client does. Returns the reason if that fails.
+/// Connects to an agent like a client. Returns the reason if this fails.
 fn answer(agent: &Started, key: Option<&PathBuf>) -> std::result::Result<(), String> {
     let connected =
         cluster_of(vec![agent.address.clone()], key).and_then(|cluster| cluster.run(|_| async { Ok(()) }));
     connected.map_err(|failure| failure.why().to_owned())
 }
 
-/// Returns the last lines of an agent's log, or none if it cannot be read.
+/// Returns the last lines of an agent's log, or an empty list if the log cannot be read.
 fn last_lines(agent: &Started, ssh: &SshArgs) -> Vec<String> {
     let script = format!("tail -n {LINES} -- {} 2> /dev/null || true\n", quoted(&agent.log));
     let text = Host::new(agent.host.as_deref(), ssh).run(&script).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// Number of lines of each log in a status.
+/// Number of lines of each log that a status shows.
 const LINES: usize = 3;
 
 fn print_table(rows: &[Row<'_>]) -> Result<()> {

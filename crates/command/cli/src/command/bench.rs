@@ -36,18 +36,17 @@ use viewer::{FirstLook, TraceFiles};
 
 /// Measure your own agents (--agents), or compare the file system on this computer with a bare stripe or modelled
 /// disks.
-///
-/// With --agents, clients read and write a file there, in order and at random, each with several requests in flight.
-/// The results are the throughput, the requests per second, and the latency: mean, and 50th, 99th and 99.9th
-/// percentile. The file is laid out before it is read, and removed at the end. Data read are verified. The latency of a
-/// write ends when the agents have the data; the final flush to the disks counts in the throughput. All clients are
-/// threads of this process, so this computer and its network limit them together. With --machine, the simulated machine
-/// does the same with an equal number of clients, agents and disks, and its figures are shown next to the measured
-/// ones.
+/// With --agents, clients read and write a file on the agents, in order and at random, each with several requests in
+/// flight. The results are the throughput, the requests per second, and the latency: mean, and 50th, 99th and 99.9th
+/// percentile. The file is written completely before it is read, and removed at the end. Data read are verified. The
+/// latency of a write ends when the agents have the data; the final flush to the disks is included in the throughput.
+/// All clients are threads of this process, so this computer and its network limit all of them together. With
+/// --machine, the simulated machine runs the same workload with an equal number of clients, agents and disks, and its
+/// figures are shown next to the measured ones.
 ///
 /// Without --agents it starts agents on loopback, and reads a file from them in several rounds. By default the data are
-/// in the page cache and the baseline is four plain senders and one receiver without any protocol, measured in
-/// alternation with the file system. With --modelled the disks take the times of a model, whose rate is the baseline.
+/// in the page cache. The baseline is then four senders and one receiver without any protocol, measured in alternation
+/// with the file system. With --modelled the disks take the times of a model, whose rate is the baseline.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -55,11 +54,11 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     which: Option<Benchmark>,
 
-    /// Measure with modelled disks: four agents, then one.
+    /// Measure with modelled disks: first four agents, then one.
     #[arg(long, conflicts_with = "agents")]
     modelled: bool,
 
-    /// Disk model, with a known rate: a streaming one.
+    /// Disk model. It must be a streaming one, which has a known rate.
     #[arg(long, value_name = "NAME", default_value = "streaming-20", requires = "modelled")]
     disk_model: String,
 
@@ -81,7 +80,7 @@ pub(crate) struct Arguments {
           conflicts_with = "agents")]
     scheduling: Scheduling,
 
-    /// Be a sender of the bare stripe: send this file ...
+    /// Run as a sender of the bare stripe: send this file ...
     #[arg(long, hide = true, requires = "to")]
     send: Option<PathBuf>,
 
@@ -93,7 +92,7 @@ pub(crate) struct Arguments {
     agents: agents::Options,
 }
 
-/// Benchmark with its own options.
+/// A benchmark with separate options.
 #[derive(Subcommand)]
 enum Benchmark {
     Pdiol(pdiol::Arguments),
@@ -111,7 +110,7 @@ struct TracePageArgs {
 }
 
 impl TracePageArgs {
-    /// Fails if the page cannot be written. Called before measuring.
+    /// Fails if the page cannot be written. Call this before measuring.
     fn check(&self) -> Result<()> {
         self.trace_html.as_deref().map_or(Ok(()), local::check_writable)
     }
@@ -123,7 +122,7 @@ impl TracePageArgs {
     }
 }
 
-/// Rejects a size that four senders cannot share.
+/// Rejects a size that cannot be divided among four senders.
 fn check_shared(size: Size) -> Result<()> {
     let fits = size.0 > 0 && size.0.is_multiple_of(4 << 20);
     if fits {
@@ -167,7 +166,7 @@ disks, and --set can change any key. At most 20,000 requests of each workload ar
 /// Number of agents: one for each sender of the bare stripe.
 const AGENTS: usize = bare_stripe::SENDERS;
 
-/// Memory of each agent's cache, small, so that data come from the page cache or the modelled disk.
+/// Cache size of each agent. It is small, so that data are read from the page cache or the modelled disk.
 const CACHE: &str = "16MiB";
 
 const NAME: &str = "bench";
@@ -198,7 +197,7 @@ fn options(arguments: &Arguments, more: &[&str]) -> Vec<String> {
     usual.iter().chain(more).map(|&option| option.to_owned()).collect()
 }
 
-/// Starts agents and puts the file of the benchmark onto them.
+/// Starts agents, and uploads the file of the benchmark.
 fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -> Result<Agents> {
     let agents = Agents::start(count, options)?;
     let local = agents.path("local");
@@ -208,13 +207,13 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
     Ok(agents)
 }
 
-/// Reads the file once and returns MiB/s.
+/// Reads the file once. Returns the throughput in MiB/s.
 fn read(agents: &Agents, cluster: &Cluster, method: Method) -> Result<f64> {
     let done = agents.explain(whole_file::get(cluster, NAME, method, false, Show::Never))?;
     Ok(done.throughput())
 }
 
-/// Explains the limit of each method, if requested, with one more round that is recorded.
+/// If requested, explains the limit of each method, in an additional recorded round.
 fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
     if arguments.agents.explain {
         for method in [Method::Traditional, Method::DiskDirected] {
@@ -265,15 +264,15 @@ struct ModelledRow {
     disk_model: String,
     disks: usize,
     file_bytes: u64,
-    /// Rate of all disks together, by their model.
+    /// Rate of all disks together, according to their model.
     disks_mib_s: f64,
     method: &'static str,
     median_mib_s: f64,
-    /// Median over the disks' rate.
+    /// Median throughput divided by the rate of the disks.
     of_disks: f64,
 }
 
-/// Formats the rows as a table, with both methods in a line.
+/// Formats the rows as a table, with both methods in one line.
 fn modelled_lines(rows: &[ModelledRow]) -> Vec<String> {
     let mut table = TextTable::new(1);
     table.row(["modelled disks", "disks' rate", "traditional", "of it", "disk-directed", "of it"]);
@@ -313,7 +312,7 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
     arguments.agents.format.print(&rows, reading_lines)
 }
 
-/// Measured methods in turn, and their numbers of receiving threads.
+/// Methods to measure in turn, each with its number of receiving threads.
 const READINGS: [(&str, u32); 4] =
     [("bare stripe", 1), ("bare stripe", 4), ("traditional", 1), ("disk-directed", 1)];
 
@@ -325,7 +324,7 @@ struct ReadingRow {
     median_mib_s: f64,
     lowest_mib_s: f64,
     highest_mib_s: f64,
-    /// Median over that of a bare stripe with one receiving thread, and with four.
+    /// Median divided by the median of a bare stripe with one receiving thread, and divided by that with four.
     of_target: f64,
     of_four_threads: f64,
 }
@@ -333,7 +332,7 @@ struct ReadingRow {
 /// Formats the rows as a table, below an explanation of the baseline.
 fn reading_lines(rows: &[ReadingRow]) -> Vec<String> {
     let yardstick = [
-        "the target, 100 %, is a bare stripe: four plain senders, one receiver (one thread)",
+        "the target, 100 %, is a bare stripe: four senders and one receiver (one thread) without a protocol",
         "senders and agents are processes, four of each; this process receives",
     ];
     let mut table = TextTable::new(1);

@@ -15,12 +15,12 @@ use crate::options::agents::AgentsArgs;
 
 /// Print files to standard output, one after the other.
 ///
-/// Data are prefetched from the disks while the output is consumed, in a bounded window of memory. A file that cannot
-/// be read is reported, and the others are printed.
+/// Data are prefetched from the disks while the output is consumed, into a bounded amount of memory. A file that cannot
+/// be read is reported, and the other files are printed.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The files' paths.
+    /// Paths of the files.
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
 
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             match print(&namespace, name).await {
                 Ok(()) => {}
                 Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
-                // Standard output has failed.
+                // Standard output has failed, so stop.
                 Err(failure) => return outcome.and(Err(failure)),
             }
         }

@@ -7,8 +7,8 @@ use transfer::local;
 
 /// Print the script with which a shell completes command lines on Tab.
 ///
-/// The shell then gets completions from the program: commands and options, and values such as machines, patterns and
-/// names of files on the agents. `make install` installs the scripts for all shells.
+/// The shell then requests completions from the program: commands and options, and values such as machines, patterns
+/// and names of files on the agents. `make install` installs the scripts for all shells.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(command_line::SHELLS))]
     shell: String,
 
-    /// The program: starfish, or one installed with it.
+    /// The program: starfish, or a program installed with it.
     #[arg(value_name = "PROGRAM", default_value = "starfish")]
     program: String,
 }

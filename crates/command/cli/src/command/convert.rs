@@ -1,4 +1,4 @@
-//! `starfish convert`: converts the files of an older version to files of the namespace, with the crate `conversion`.
+//! `starfish convert`: converts the files of an older version to files of the namespace; uses the crate `conversion`.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,10 @@ use crate::options::experiment::ProgressArgs;
 
 /// Convert a set of an older version: its files with flat names become files of the namespace.
 ///
-/// Name the directories of all disks of the set; disks of other computers have to be mounted here. No agent may run on
-/// them. The path of each new file is its old name. Its old stripes are removed when the new file is on the disks, so a
-/// second copy of the largest file must fit on them. The command can be interrupted or killed at any time, and
-/// repeated. Files that cannot be converted are reported and stay as they are.
+/// Name the directories of all disks of the set. Disks of other computers must be mounted on this one. No agent may be
+/// running on any of these disks. The path of each new file is its old name. Old stripes are removed only when the new
+/// file is on the disks, so there must be space for a second copy of the largest file. The command can be interrupted
+/// or killed at any time, and repeated. Files that cannot be converted are reported and left unchanged.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_names = ["NAME", "PATH"], num_args = 2)]
     rename: Vec<String>,
 
-    /// Remove unfinished files, whose programs were killed while they wrote them.
+    /// Remove unfinished files. Their programs were killed while they wrote them.
     #[arg(long)]
     remove_unfinished: bool,
 
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     dry_run: bool,
 
-    /// The PostgreSQL database that has the namespace, as for `starfish agent`.
+    /// PostgreSQL database with the namespace, as for `starfish agent`.
     #[arg(long, value_name = "URL", env = NAMESPACE_VARIABLE, hide_env_values = true,
         value_parser = postgres_address)]
     namespace: Option<String>,
@@ -81,7 +81,7 @@ fn print(tally: ConversionCounts, is_dry: bool) -> Result<()> {
     local::print(lines)
 }
 
-/// Fails if old files are left.
+/// Fails if old files were not converted.
 fn outcome(left: usize, is_dry: bool) -> Result<()> {
     let are_left = match (left, is_dry) {
         (0, _) => return Ok(()),

@@ -1,7 +1,7 @@
 //! `starfish demo`: shows the whole system in one command.
 //!
 //! It starts four agents on this computer and copies a file to stripes over their disks by both access methods. It
-//! proves that no byte was lost, and shows the throughput of the same file-system code on simulated machines.
+//! shows that no byte was lost, and the throughput of the same file-system code on simulated machines.
 //!
 //! ```text
 //!  file --put, traditional----> A --get, disk-directed--> the same bytes?
@@ -32,9 +32,9 @@ use transfer::preflight;
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///
-/// Starts four agents here, puts a file onto them in stripes, reads it back by both access methods, and verifies its
-/// hash. Shows the measured throughput next to that of simulated machines with the same methods. All its files are in a
-/// temporary directory, which is removed afterwards. Takes less than a minute.
+/// Starts four agents on this computer, puts a file onto them in stripes, reads it back by both access methods, and
+/// verifies its hash. Shows the measured throughput next to that of simulated machines with the same methods. All its
+/// files are in a temporary directory, which is removed at the end. Takes less than a minute.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     file_size: Size,
 }
 
-/// Parses a size of at least one byte, so that reading takes time.
+/// Parses a size of at least one byte, so that a read takes time.
 fn some_bytes(text: &str) -> std::result::Result<Size, String> {
     let size: Size = text.parse()?;
     if size.0 > 0 { Ok(size) } else { Err("expected at least one byte".into()) }
@@ -67,13 +67,13 @@ Examples:
 /// Number of agents.
 const AGENTS: usize = 4;
 
-/// Memory of each agent's cache, small compared to the file, so that reads go to the disks.
+/// Cache size of each agent. It is small compared with the file, so that reads use the disks.
 const CACHE: &str = "4MiB";
 
-/// The stripe unit, in bytes.
+/// Stripe unit in bytes.
 const BLOCK_BYTES: u64 = 256 << 10;
 
-/// Size limit of a simulated file; beyond it throughput no longer depends on the size.
+/// Maximum size of a simulated file in bytes. The throughput of larger files does not depend on the size.
 const SIMULATED_BYTES_MAX: u64 = 64 << 20;
 
 /// Throughput of one machine by operation and method, in the order of the table's columns.
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let model = arguments.disk_model.as_str();
     let disk = if model == "none" { None } else { Some(load_model(model)?) };
     let simulated = simulated_machines(model)?;
-    // Each method writes a copy; a generated local file is one more.
+    // Each method writes a copy. A generated local file is another copy.
     let (bytes, copies) = match &arguments.file {
         Some(file) => match local::open(file)?.1 {
             Some(0) => return Err(Failure::usage(shown(file), "it is empty, so nothing can be measured")),
@@ -141,7 +141,7 @@ All rows are the same file-system code. The simulated 1996 machine has 16 comput
 HP 97560 disk each; it moves 10 MiB in records of 8192 bytes (patterns rb and wb).
 Next: `starfish agent --help` to use your own disks, `starfish simulate --help` to try other machines.";
 
-/// Puts the file by both methods and reads each copy by the other method.
+/// Puts the file with each method, and reads each copy with the other method.
 fn measure(agents: &Agents, file: &Path) -> Result<(Throughputs, u64)> {
     let original = hash(file)?;
     step("file", format!("{}, {}", Size(original.bytes), shown(file)))?;
@@ -159,7 +159,7 @@ fn measure(agents: &Agents, file: &Path) -> Result<(Throughputs, u64)> {
     Ok((done.map(|done| done.throughput()), original.bytes))
 }
 
-/// Returns the local file's size and hash.
+/// Returns the size and the hash of the local file.
 fn hash(file: &Path) -> Result<Done> {
     let (input, size) = local::open(file)?;
     if size.is_none() {
@@ -195,7 +195,7 @@ fn hex(done: &Done) -> String {
 
 fn shown(file: &Path) -> String {
     let made = file.file_name().is_some_and(|name| name == "made-for-the-demo");
-    if made { "pseudo-random bytes made for this".into() } else { file.display().to_string() }
+    if made { "pseudo-random bytes generated for this demo".into() } else { file.display().to_string() }
 }
 
 /// Prints the result of a transfer. Fails if the data differ from the original.
@@ -221,13 +221,13 @@ fn say(line: String) -> Result<()> {
     local::print([line])
 }
 
-/// Returns the machines to simulate, each with an experiment for each column of the table.
+/// Returns the machines to simulate. Each has an experiment for each column of the table.
 fn simulated_machines(model: &str) -> Result<Vec<(&'static str, Vec<Case>)>> {
     let old = load_machine("starfish-1996", &[])?;
     let mut machines =
         vec![("simulated: the 1996 machine", experiments(&old, ["wb", "wb", "rb", "rb"], 8192))];
     if model != "none" {
-        // The example cluster with this demo's nodes and disks. All its other parts are faster than the disks.
+        // The example cluster, with the nodes and disks of this demo. All other parts are faster than the disks.
         let changes = [
             "nodes.compute=1".to_owned(),
             format!("nodes.io={AGENTS}"),
@@ -238,7 +238,7 @@ fn simulated_machines(model: &str) -> Result<Vec<(&'static str, Vec<Case>)>> {
             "buses.per_io_node=1".into(),
         ];
         let same = load_machine("cluster-switch", &changes)?;
-        // A get or put uses one compute node.
+        // A get or put uses a single compute node.
         machines.insert(
             0,
             ("simulated: the same set-up", experiments(&same, ["wn", "wn", "rn", "rn"], BLOCK_BYTES)),
@@ -263,8 +263,8 @@ fn experiments(machine: &MachineDescription, patterns: [&str; 4], block_bytes: u
     methods.into_iter().zip(patterns).map(experiment).collect()
 }
 
-/// Returns the experiment with the size of the demo's file, if it is on the demo's machine. The other machine keeps the
-/// file of the report.
+/// Returns the experiment with the file size of the demo, if it is on the demo's machine. The other machine keeps the
+/// file size of the report.
 fn with_size(experiment: &Case, bytes: u64) -> Case {
     let mut sized = experiment.clone();
     if sized.options.block_bytes == BLOCK_BYTES {

@@ -1,7 +1,7 @@
-//! `starfish doctor`: finds problems of the agents, with remedies.
+//! `starfish doctor`: finds problems of the agents, and suggests remedies.
 //!
-//! The command queries all agents in parallel, then measures them in turn, several times. It reports each problem with
-//! a reason and a remedy. The crate `doctor` does the work.
+//! The command queries all agents in parallel, then measures them one after the other, several times. It reports each
+//! problem with a reason and a remedy. The crate `doctor` implements all of this.
 
 use std::path::PathBuf;
 
@@ -18,31 +18,32 @@ use crate::output::row_format::RowFormat;
 /// Check the agents for problems, and suggest remedies.
 ///
 /// Requests the version, the disks with their free space, and the clock of each agent. Then measures how fast each
-/// agent writes and reads a temporary file, five times, or ten times on a busy computer, in turn with the others; the
-/// median is shown. Writes go to its disks, as with `put`; reads may come from its memory, so they measure the network.
-/// Problems are listed at the end, with exit code 1 if there are any. An agent is slow if even its better measurements
-/// are below two thirds of those of the others. The command also shows the metadata server. Further problems are two
-/// metadata servers, and a mount of these agents by this user on this computer that does not answer.
+/// agent writes and reads a temporary file. Each agent is measured five times (ten times if a computer is busy), in
+/// turn with the others; the median is shown. Writes go to the agent's disks, as with `put`. Reads may come from its
+/// memory, so they measure the network. Problems are listed at the end, with exit code 1 if there are any. An agent is
+/// slow if even its better measurements are below two thirds of the other agents' measurements. The command also shows
+/// the metadata server. It also reports a second metadata server, and mounts of these agents, by this user on this
+/// computer, that do not answer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Skip the measurement, which takes up to three seconds for each agent, longer if it is very slow.
+    /// Skip the measurement, which takes up to three seconds for each agent, or longer if an agent is very slow.
     #[arg(long)]
     quick: bool,
 
-    /// Maximum size of the temporary file on an agent. Most agents get a smaller one, written for half a second each
-    /// time.
+    /// Maximum size of the temporary file on an agent. Most agents get a smaller file, which takes half a second to
+    /// write.
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = measured)]
     file_size: Size,
 
-    /// Output format: a row for each agent. As CSV, problems go to standard error; JSON is one object.
+    /// Output format: a row for each agent. With CSV, problems are printed on standard error. JSON is one object.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Only query the mount in this directory for its agents: see `mounts.rs` of the crate `doctor`.
+    /// Only request the agents of the mount in this directory; see `mounts.rs` of the crate `doctor`.
     #[arg(long, hide = true, value_name = "DIR")]
     ask_mount: Option<PathBuf>,
 }
@@ -53,7 +54,7 @@ Examples:
   starfish doctor --agents node1:7117,node2:7117 --quick
   starfish doctor --format json | jq .problems";
 
-/// Smallest temporary file whose rate is meaningful: a few blocks.
+/// Minimum size of a temporary file whose throughput is meaningful: a few blocks.
 const FILE_BYTES_MIN: u64 = 1 << 20;
 
 fn measured(text: &str) -> std::result::Result<Size, String> {
@@ -136,7 +137,7 @@ fn csv_row(finding: &AgentFinding) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
     let least = finding.free_bytes.iter().flatten().min();
     [
-        // Needs no quoting: HOST:PORT has neither commas nor quotes.
+        // HOST:PORT needs no quotes, because it contains neither commas nor quotation marks.
         finding.agent.clone(),
         finding.reachable.to_string(),
         finding.version.clone().unwrap_or_default(),

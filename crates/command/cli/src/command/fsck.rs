@@ -1,4 +1,4 @@
-//! `starfish fsck`: reads files back on the agents with the crate `fsck`, and reports damage.
+//! `starfish fsck`: has the agents read files back, and reports damage; uses the crate `fsck`.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -20,9 +20,9 @@ use crate::output::row_format::{RowFormat, print_json};
 /// Read files back on the agents, verify checksums, and report damaged, missing or foreign stripes.
 ///
 /// Without names, all files are read, and the records of the namespace are checked. The check also finds stripes of
-/// unknown files, and files on a disk that no agent has. The data stay on the agents: each reads its own disks, with
-/// lower priority than other requests. The report names agents that do not answer and disks that cannot be used; they
-/// are not checked. Exit code 1: a problem was not repaired, or the check was incomplete.
+/// unknown files, and files on a disk that no agent has. The data stay on the agents: each agent reads its own disks,
+/// with lower priority than other requests. The report names agents that do not answer and disks that cannot be used,
+/// which are not checked. Exit code 1: a problem was not repaired, or the check was incomplete.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -33,31 +33,31 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Repair the namespace: its records, and unknown files, which get names in /lost+found. All agents must answer,
+    /// Repair the namespace: its records, and unknown files, which are named in /lost+found. All agents must answer,
     /// and all disks must work.
     #[arg(long, conflicts_with = "names")]
     repair: bool,
 
-    /// With --repair: remove stripes of unknown files, instead of giving them names.
+    /// With --repair: remove stripes of unknown files, instead of naming these files.
     #[arg(long, requires = "repair")]
     remove_unnamed: bool,
 
     /// With --repair: create a new namespace if the old one is permanently lost, with its disk and all copies. All
-    /// files get names in /lost+found.
+    /// files are named in /lost+found.
     #[arg(long, requires = "repair")]
     new_namespace: bool,
 
-    /// With --repair: accept disks of another namespace, which is lost or was set aside. This namespace does not know
-    /// their files.
+    /// With --repair: accept disks of another namespace, which was lost or set aside. The files on these disks are
+    /// unknown to this namespace.
     #[arg(long, requires = "repair", conflicts_with = "new_namespace")]
     take_disks: bool,
 
-    /// Limit on the bytes read per second, on all disks together.
+    /// Maximum number of bytes read per second, on all disks together.
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     rate: Option<Size>,
 
-    /// Output format: a row for each finding. As CSV, all other output goes to standard error, and damaged parts of a
-    /// file are written OFFSET+BYTES, with blanks between them; JSON is one object.
+    /// Output format: a row for each finding. With CSV, all other output is printed on standard error, and damaged
+    /// parts of a file are written as OFFSET+BYTES, separated by blanks. JSON is one object.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
@@ -121,7 +121,7 @@ fn table(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Returns lines about unreadable parts, repairs, the amount read, and the overall result.
+/// Returns lines about unreadable parts, repairs, the amount of data read, and the overall result.
 fn summary(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(report.failures.iter().chain(&report.mended).cloned());
@@ -179,7 +179,7 @@ fn outcome(report: &Report) -> Result<()> {
     }
 }
 
-/// Number of damaged parts shown in a line of the table.
+/// Maximum number of damaged parts in a line of the table.
 const RANGES_MAX: usize = 4;
 
 /// Formats the first damaged parts of a file as ranges of bytes.

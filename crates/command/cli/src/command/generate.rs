@@ -1,4 +1,4 @@
-//! `starfish generate`: writes the generated files of an installation. `make install` calls it.
+//! `starfish generate`: writes the generated files of an installation, for `make install`.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     prefix: PathBuf,
 }
 
-/// For each shell: directory of completions, and prefix and suffix of a program's file.
+/// For each shell: directory of completions, and prefix and suffix of the name of a program's file.
 const PLACES: [(&str, &str, &str, &str); 3] = [
     ("bash", "share/bash-completion/completions", "", ""),
     ("fish", "share/fish/vendor_completions.d", "", ".fish"),

@@ -26,11 +26,11 @@ use transfer::{globs, namespace, parallel};
 
 /// Get files from the agents, reading all their disks at once.
 ///
-/// The local file gets its name when it is complete; until then its name is `.starfish-` and some letters. A command
-/// that fails or is interrupted removes it; a killed one does not.
+/// The local file is renamed to its final name when it is complete; until then its name is `.starfish-` and some
+/// letters. A command that fails or is interrupted removes this file; a killed command does not.
 ///
 /// A pattern with *, ? or [...] gets all matching files, and -r gets directories, many files at once. Local files get
-/// the permissions and times of those on the agents.
+/// the permissions and times of the files on the agents.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Destination: a file, a directory, or `-` for standard output [default: its name, in this directory].
+    /// Destination: a file, a directory, or `-` for standard output [default: the same name, in the current directory].
     #[arg(value_name = "LOCAL")]
     local: Option<PathBuf>,
 
@@ -50,7 +50,8 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     recursive: bool,
 
-    /// Resume an interrupted get: skip files with the same size and time; replace the rest. Contents are not compared.
+    /// Resume an interrupted get: skip files that have the same size and time, and replace all others. Contents are not
+    /// compared.
     #[arg(long, requires = "recursive")]
     resume: bool,
 
@@ -61,19 +62,20 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     force: bool,
 
-    /// Get the readable parts of damaged files, with zeros for the rest, and report the missing bytes or, for many
-    /// files, their number in each. Exit code 1 if bytes are missing.
+    /// Get the readable parts of damaged files, with zeros in place of the rest. Report the missing bytes or, for many
+    /// files, their number in each file. Exit code 1 if bytes are missing.
     ///
-    /// The local copy of a damaged file does not get the file's time, so `get -r --resume` replaces it.
+    /// The local copy of a damaged file does not get the file's time, so `get -r --resume` replaces the copy.
     #[arg(long, conflicts_with = "method")]
     skip_damaged: bool,
 
-    /// Print the blake3 hash of the file, as b3sum does; on standard error if the file goes to standard output.
+    /// Print the blake3 hash of the file, in the format of b3sum; on standard error if the file is printed on standard
+    /// output.
     #[arg(long, conflicts_with = "recursive")]
     hash: bool,
 
-    /// Report the bottleneck of the run on standard error: disks, links, processors or waiting. All nodes record their
-    /// work for this.
+    /// Report the bottleneck of the run on standard error: disks, links, processors or waiting. For this, all nodes
+    /// record their work.
     #[arg(long)]
     explain: bool,
 
@@ -112,7 +114,7 @@ fn get(cluster: &Cluster, arguments: Arguments) -> Result<()> {
     })
 }
 
-/// Returns true if a name is a pattern, and no file has that name.
+/// Returns true if a name is a pattern, and no file has exactly this name.
 async fn is_pattern(namespace: &Namespace, name: &str) -> Result<bool> {
     Ok(globs::is_pattern(name) && namespace.find_at(name.as_bytes(), false).await?.is_none())
 }
@@ -137,7 +139,8 @@ async fn get_one(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     };
     noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
     progress.finish();
-    // Run it on another thread, because a file that replaces another one is flushed to stable storage first.
+    // Run this on another thread: if the file replaces another one, it is first flushed to stable storage, which
+    // blocks.
     BlockingWork::begin(move || target.complete()).outcome().await?;
     match hash {
         Some(hash) if local == Path::new(STANDARD) => say!("{hash}  {name}"),
@@ -149,9 +152,9 @@ async fn get_one(namespace: &Namespace, arguments: Arguments) -> Result<()> {
 
 /// Destination of several files.
 enum Target {
-    /// Directory that receives them under their own names.
+    /// Directory for the files, which keep their names.
     Within(PathBuf),
-    /// New name, if there is only one.
+    /// New name, for a single file.
     Called(PathBuf),
 }
 
@@ -179,7 +182,7 @@ impl Target {
     }
 }
 
-/// Rejects options that are for one file only.
+/// Rejects options that are for a single file only.
 fn check_many(arguments: &Arguments) -> Result<()> {
     if arguments.hash {
         let why = format!("it needs a single file, and {} is a pattern", visible(&arguments.name));
@@ -227,7 +230,7 @@ async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     outcome
 }
 
-/// Prints the name of each file that could not be read completely, and fails if there are any.
+/// Prints the name of each file that could not be read completely. Fails if there are any.
 fn report_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Error>) -> Result<()> {
     for DamagedFile { name, lost, bytes } in damaged {
         say!("{}: {lost} of {bytes} bytes could not be read", visible(name));
@@ -245,7 +248,7 @@ fn report_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Err
     Err(unreadable(name, why, absence))
 }
 
-/// Prints each range that could not be read, and fails if there are any.
+/// Prints each range that could not be read. Fails if there are any.
 fn report_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Result<()> {
     for extent in lost {
         say!("{}: bytes {} could not be read", visible(name), local::range(*extent));
@@ -258,7 +261,8 @@ fn report_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Res
     Err(unreadable(name, why, absence))
 }
 
-/// Returns the failure for unreadable bytes, with a remedy: agents that do not answer may have them.
+/// Returns the failure for unreadable bytes. The remedy mentions agents that do not answer, because they may have these
+/// bytes.
 fn unreadable(name: &str, why: String, absence: Option<node::Error>) -> Failure {
     let Some(absence) = absence else {
         return Failure::new(name, why).remedy("`starfish fsck` shows the disks of these bytes.");

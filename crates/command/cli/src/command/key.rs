@@ -13,8 +13,8 @@ use crate::options::agents::KeyArgs;
 
 /// Create, show or replace the cluster key.
 ///
-/// Agents and clients can connect only if they have the same key, which by default also encrypts their messages. The
-/// first agent of a user creates the key, so this command is only needed for several computers, or to replace a key.
+/// Agents and clients can connect only if they have the same key. By default the key also encrypts their messages. The
+/// first agent of a user creates the key, so this command is needed only for several computers, or to replace a key.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -38,16 +38,16 @@ enum Action {
     Show(ShowArguments),
     /// Replace the key by a new one, in two steps, without stopping all agents and clients.
     ///
-    /// After the first step the file has both keys. Copy it to all computers, in any order, and restart their agents,
-    /// one after the other (`agents down` and `agents up` for a set). A node with both keys accepts nodes with either
-    /// key. Then `--finish` removes the old key: copy the file and restart the agents once more.
+    /// After the first step the file contains both keys. Copy it to all computers, in any order, and restart their
+    /// agents, one after the other (`agents down` and `agents up` for a set). A node with both keys accepts nodes with
+    /// either key. Then `--finish` removes the old key; copy the file and restart the agents once more.
     Rotate(RotateArguments),
 }
 
 #[derive(Args)]
 struct NewArguments {
     /// Do not encrypt connections with this key. Checksums detect damaged messages, but any computer on the network can
-    /// read and change them. Only for private networks.
+    /// read and change messages. Only for private networks.
     #[arg(long)]
     clear: bool,
 

@@ -17,17 +17,17 @@ use crate::options::agents::AgentsArgs;
 use crate::output::date;
 use crate::output::row_format::RowFormat;
 
-/// List the files that the agents keep.
+/// List files on the agents.
 ///
-/// Lists the named directories, or the root. Directories end with /. With -l, permissions, user, group, size and time
-/// are shown, as ls does. Only the agent that keeps the names has to answer. `starfish stat` shows where the stripes of
-/// a file are.
+/// Lists the named directories, or the root. The names of directories end with /. With -l, permissions, user, group,
+/// size and time are shown, as by ls. Only the metadata server has to answer. `starfish stat` shows where the stripes
+/// of a file are.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-// -h is for sizes, as in ls.
+// -h selects the format of sizes, as in ls.
 #[command(disable_help_flag = true)]
 pub(crate) struct Arguments {
-    /// Paths of files or directories, or patterns of paths. Without any: the root.
+    /// Paths of files or directories, or patterns of paths [default: the root].
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
 
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'R', long)]
     recursive: bool,
 
-    /// Output format. CSV and JSON have everything that -l shows, and paths as names.
+    /// Output format. CSV and JSON contain everything that -l shows, and have paths as names.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
@@ -112,20 +112,20 @@ struct Shown {
     recursive: bool,
 }
 
-/// Listed files and directories, with the format.
+/// Files and directories to list, with the format.
 struct Listing {
     files: Vec<FoundPath>,
-    /// Directories, each with its listed entries.
+    /// Directories, each with the entries to list.
     directories: Vec<(FoundPath, Vec<FoundPath>)>,
     show: Shown,
 }
 
-/// Row for programs.
+/// Row for CSV and JSON.
 #[derive(Serialize)]
 struct PathRow {
     path: String,
     kind: &'static str,
-    /// Bytes; for a directory the number of its entries.
+    /// Size in bytes; for a directory, the number of its entries.
     size: u64,
     mode: String,
     user: String,
@@ -133,8 +133,8 @@ struct PathRow {
     modified: String,
 }
 
-/// Looks up these paths, or the root without any, and lists directories. Also returns the outcome, with the first
-/// failure.
+/// Looks up these paths (the root if there are none), and lists directories. Also returns the outcome: the first
+/// failure, if any.
 async fn list(namespace: &Namespace, names: &[OsString], show: Shown) -> Result<(Listing, Result<()>)> {
     let (mut files, mut directories, mut outcome) = (Vec::new(), Vec::new(), Ok(()));
     if names.is_empty() {
@@ -181,7 +181,7 @@ impl Listing {
         lines
     }
 
-    /// Returns rows for programs.
+    /// Returns the rows for CSV and JSON.
     fn rows(&self) -> Vec<PathRow> {
         let mut users = Users::default();
         let all = self.files.iter().chain(self.directories.iter().flat_map(|(_, found)| found));
@@ -198,7 +198,7 @@ impl Listing {
     }
 }
 
-/// Form of a name in its line.
+/// Form of a name in a line.
 #[derive(Clone, Copy)]
 enum Naming {
     /// Whole path.
@@ -208,7 +208,7 @@ enum Naming {
 }
 
 impl Shown {
-    /// Returns true if an entry of a directory is to be listed.
+    /// Returns true if an entry of a directory must be listed.
     fn is_meant(self, directory: &FoundPath, found: &FoundPath) -> bool {
         let rest = found.path.strip_prefix(&*directory.path).unwrap_or(&found.path);
         self.all || !rest.split(|&byte| byte == b'/').any(|name| name.starts_with(b"."))
@@ -226,7 +226,7 @@ impl Shown {
             names.push(format!("{}{}", shown(name), self.end(&inode.kind)));
             if self.long {
                 let changed = date::of_unix(inode.modified);
-                // Not the size in bytes: the size of a directory is its number of entries.
+                // For a directory, print a dash: its size is its number of entries, not a size in bytes.
                 let size = if inode.is_directory() { "-".into() } else { self.sizes.text(inode.size) };
                 table.row([permissions(inode), users.user(inode.uid), users.group(inode.gid), size, changed]);
             }

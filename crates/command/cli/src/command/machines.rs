@@ -11,12 +11,12 @@ use crate::output::row_format::RowFormat;
 
 /// List the machines that can be simulated and the disk models, or print one of them.
 ///
-/// A description is a TOML file in which every number states its source. To describe your own machine, print one,
-/// change it, and name the file in place of a machine or disk.
+/// A description is a TOML file in which every number states its source. To describe your own machine, print a
+/// description, change it, and use the name of this file in place of a machine or disk.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The machine or disk to print.
+    /// Machine or disk to print.
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
@@ -53,7 +53,7 @@ struct Row {
     name: &'static str,
     /// Title in the description.
     title: String,
-    /// A disk has neither this field nor the following ones.
+    /// Number of compute nodes. A disk has neither this field nor the following ones.
     compute_nodes: Option<u32>,
     io_nodes: Option<u32>,
     disks_per_io_node: Option<u32>,

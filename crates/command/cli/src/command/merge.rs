@@ -1,4 +1,4 @@
-//! `starfish merge`: simulates jobs that share disks, with their run times and races.
+//! `starfish merge`: simulates jobs that share disks, and shows their run times and races.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,13 @@ use crate::output::row_format::RowFormat;
 
 /// Simulate jobs that merge runs on shared disks, and show if one of them races ahead.
 ///
-/// Each job reads its runs from some disks and writes its output to another, as a placement policy specifies. A job
-/// that gets ahead fills the queue of the disk it writes to, and delays the reads of others there: then the jobs take
-/// turns, and disks are idle. The experiments are those of Sinclair, Tang and Varman, "Placement-related problems in
-/// shared disk I/O" (1996); `starfish reproduce placement` draws its figures.
+/// Each job reads its runs from some disks and writes its output to another one, which the placement policy chooses. A
+/// job that gets ahead fills the queue of its output disk, and so delays the reads of other jobs from this disk. Then
+/// the jobs take turns, and disks are idle. The experiments are those of Sinclair, Tang and Varman, "Placement-related
+/// problems in shared disk I/O" (1996); `starfish reproduce placement` draws its figures.
 ///
-/// There is a row for each trial. It shows the seconds until all jobs and until the first are done, and the
-/// milliseconds to read (r) and to write (w) a block. It also shows f = w / r, and the longest queue of writes at a
-/// disk.
+/// There is a row for each trial. It shows the seconds until all jobs and until the first job are done, the
+/// milliseconds to read (r) and to write (w) a block, f = w / r, and the longest queue of writes at a disk.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -51,16 +50,17 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     set: SetArgs,
 
-    /// Output format. CSV and JSON have the rows alone, and explanations go to standard error.
+    /// Output format. CSV and JSON contain only the rows; explanations are printed on standard error.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Explain the first trial: the leading job, the start of the race, and queue lengths against the threshold.
+    /// Explain the first trial: the leading job, the start of the race, and queue lengths compared with the threshold.
     #[arg(long)]
     explain: bool,
 
     /// Write a trace of the first trial to a file: a counter of pending writes for each disk, a track for each job, and
-    /// the activities of nodes and disks. It is for the Perfetto UI (ui.perfetto.dev), unless its name ends in `.tlv`.
+    /// the activities of nodes and disks. The format is for the Perfetto UI (ui.perfetto.dev), unless the name ends in
+    /// `.tlv`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -105,8 +105,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Returns a line with the parallel I/Os of jobs that exchange runs. Returns `None` for merges, whose order depends on
-/// the keys.
+/// Returns a line with the numbers of parallel I/Os, for jobs that exchange runs. Returns `None` for merges, in which
+/// the order of blocks depends on the data.
 fn parallel_ios(case: &PlacementCase) -> Option<String> {
     let PlacementOptions { kind, disks, run_blocks, .. } = case.options;
     (kind != PlacedJob::Merge).then(|| {
@@ -151,15 +151,15 @@ fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64)
 #[derive(Serialize)]
 struct Row {
     trial: u64,
-    /// Times in seconds until all jobs, and until the first one, are done.
+    /// Times in seconds until all jobs, and until the first job, are done.
     elapsed_s: f64,
     first_s: f64,
     /// Times in milliseconds to read and to write a block.
     read_ms: f64,
     write_ms: f64,
-    /// Time to write over time to read; `None` if blocks take no time.
+    /// Time to write divided by time to read; `None` if blocks take no time.
     ratio: Option<f64>,
-    /// Longest queue of writes at a disk: its writes and their blocks.
+    /// Longest queue of writes at a disk: the number of writes, and the number of their blocks.
     queue_writes: u64,
     queue_blocks: u64,
 }

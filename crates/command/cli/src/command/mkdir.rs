@@ -11,7 +11,7 @@ use crate::options::agents::AgentsArgs;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The directories' paths.
+    /// Paths of the directories.
     #[arg(value_name = "PATH", required = true)]
     names: Vec<String>,
 

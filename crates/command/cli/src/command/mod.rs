@@ -1,4 +1,4 @@
-//! The commands. Each file holds the arguments of one command and a function `run` that executes it.
+//! The commands. Each file contains the arguments of one command and a function `run` that executes the command.
 
 pub(crate) mod advise;
 pub(crate) mod agent;

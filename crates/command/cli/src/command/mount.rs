@@ -1,4 +1,4 @@
-//! `starfish mount`: mounts the namespace of the agents in a directory, also as a helper of mount(8).
+//! `starfish mount`: mounts the namespace of the agents in a directory; also serves as a helper of mount(8).
 
 use std::env;
 use std::ffi::OsString;
@@ -25,22 +25,22 @@ use transfer::{interrupt, local};
 
 /// Mount the files of the agents in a directory.
 ///
-/// The directory shows the same files as every other mount and program of the same agents: directories, files in
-/// stripes over all disks, links. A program that opens a file reads the data of all programs that have closed it
-/// before, on any computer. No root is needed: the package fuse3 lets users mount in their own directories.
+/// The directory shows the same files as every other mount and program of the same agents: directories, links, and
+/// files in stripes over all disks. A program that opens a file reads the data of all programs that have closed it
+/// before, on any computer. You need not be root: the package fuse3 lets users mount in their own directories.
 ///
-/// It runs until it is unmounted, by `starfish umount DIR`, Ctrl-C or SIGTERM.
+/// The command runs until the directory is unmounted, by `starfish umount DIR`, Ctrl-C or SIGTERM.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The directory, which must exist.
+    /// Mount point, an existing directory.
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: PathBuf,
 
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Return once it is mounted, and continue in the background.
+    /// Return when the directory is mounted, and continue in the background.
     #[arg(long)]
     background: bool,
 
@@ -57,17 +57,18 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_other: bool,
 
-    /// Time to wait for agents that do not answer. All agents must answer when the mount begins. If one disconnects
-    /// later, the mount waits for it, and then returns errors for its files until the agent answers again.
+    /// Time to wait for agents that do not answer. All agents must answer when the mount begins. If an agent
+    /// disconnects later, the mount waits for it this long, and then returns errors for its files until the agent
+    /// answers again.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = timeout)]
     wait: Duration,
 
-    /// Continue without agents that do not answer in that time. Accesses to their stripes fail until the next mount,
-    /// and new files are striped over the disks of the others only. The metadata server must answer.
+    /// Continue without agents that do not answer within this time. Accesses to their stripes fail until the next
+    /// mount, and new files are striped only over the disks of the other agents. The metadata server must answer.
     #[arg(long)]
     without_missing: bool,
 
-    /// Bypass the kernel's page cache: files cannot be mapped shared.
+    /// Bypass the kernel's page cache. Then files cannot be mapped with MAP_SHARED.
     #[arg(long)]
     direct: bool,
 
@@ -79,7 +80,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = timeout)]
     attr_timeout: Duration,
 
-    /// Size of a block of new files: bytes on one disk before the file continues on the next.
+    /// Size of a block of new files: number of bytes on one disk before the file continues on the next disk.
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
@@ -87,19 +88,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = crate::options::numbers::disk_count)]
     disks: Option<NonZeroU32>,
 
-    /// Memory for cached pages of files.
+    /// Size of the page cache for files.
     #[arg(long, value_name = "SIZE", default_value = CACHE)]
     cache: Size,
 
-    /// Honour set-user-ID bits. Only root can mount so.
+    /// Honour set-user-ID bits. Only root can use this option.
     #[arg(long, hide = true)]
     suid: bool,
 
-    /// Let devices be opened. Only root can mount so.
+    /// Let programs open devices. Only root can use this option.
     #[arg(long, hide = true)]
     dev: bool,
 
-    /// Let no programs be run from there.
+    /// Do not let programs in the mount be run.
     #[arg(long, hide = true)]
     noexec: bool,
 
@@ -117,9 +118,9 @@ pub(crate) struct Arguments {
 enum LockReach {
     /// Between all mounts of the same files.
     Everywhere,
-    /// Within this mount only, which is faster: for files that are not locked elsewhere.
+    /// Only within this mount, which is faster. For files that are not locked through other mounts.
     Here,
-    /// Refuse locks.
+    /// Reject locks.
     Nowhere,
 }
 
@@ -164,7 +165,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let metrics = mount_metrics::open(arguments.metrics.as_deref())?;
     let session = start(&arguments)?;
     let tree = session.tree();
-    // Catch signals before mounting: a signal right after the mount would otherwise leave a mount without a process.
+    // Catch signals before mounting. Otherwise a signal directly after the mount would leave a mount without a process.
     let interrupted = interrupt::channel()?;
     let mounted = MountedDirectory::begin(
         &tree,
@@ -183,7 +184,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     Ok(ended.and(finished)?)
 }
 
-/// Warns if the mount hides contents of the directory.
+/// Prints a warning if the mount hides contents of the directory.
 fn warn_if_not_empty(directory: &Path) {
     let is_filled = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
     if is_filled {
@@ -191,10 +192,10 @@ fn warn_if_not_empty(directory: &Path) {
     }
 }
 
-/// Interval of calls to agents that do not answer yet.
+/// Interval between attempts to connect to agents that do not answer yet.
 const CALL_EVERY: Duration = Duration::from_millis(500);
 
-/// Starts the session once all agents answer. At the time limit, continues without the others if requested, or else
+/// Starts the session when all agents answer. At the time limit, continues without missing agents if requested, or else
 /// fails.
 fn start(arguments: &Arguments) -> Result<Session> {
     let (begin, mut is_logged) = (Instant::now(), false);
@@ -220,7 +221,7 @@ fn start(arguments: &Arguments) -> Result<Session> {
     }
 }
 
-/// Starts the session with the answering agents. Fails if the metadata agent is missing.
+/// Starts the session with the agents that answer. Fails if the metadata server does not answer.
 fn start_without_missing(arguments: &Arguments) -> Result<Session> {
     let cluster = arguments.agents.cluster()?;
     let all = cluster.clone();
@@ -232,7 +233,7 @@ fn start_without_missing(arguments: &Arguments) -> Result<Session> {
     Ok(Session::start(settings(arguments, present)?)?)
 }
 
-/// Returns true if an agent does not answer, or its host is unknown, as during a network failure.
+/// Returns true if an agent does not answer, or if its host name cannot be resolved, as during a network failure.
 fn is_of_absence(failure: &Failure) -> bool {
     let kinds = [ErrorKind::Unreachable, ErrorKind::UnknownHost, ErrorKind::Gone];
     failure.kind().is_some_and(|kind| kinds.contains(&kind))
@@ -241,7 +242,7 @@ fn is_of_absence(failure: &Failure) -> bool {
 const WAITING: &str = "All agents must answer when a mount begins. --wait TIME waits for them; \
                        --without-missing mounts without them.";
 
-/// Begin of the line that reports the mount to the parent process.
+/// Beginning of the line that reports the mount to the parent process.
 const MOUNTED: &str = "mounted in ";
 
 const IN_BACKGROUND: &str = "cannot mount in the background";
@@ -249,7 +250,7 @@ const IN_BACKGROUND: &str = "cannot mount in the background";
 fn settings(arguments: &Arguments, cluster: Cluster) -> Result<Settings> {
     let Cluster { agents, key_file, trace } = cluster;
     let mut settings = Settings::of_environment(agents).map_err(|error| Failure::from(error).of_usage())?;
-    // No write cache: other computers must see the data after a close.
+    // Without a write cache, other computers see the data after a close.
     settings.write_cache = None;
     settings.reporter = agent_log::reporter(key_file.clone());
     settings.key = key_file;
@@ -280,8 +281,8 @@ fn mount_settings(arguments: &Arguments) -> Result<MountSettings> {
     })
 }
 
-/// Unmounts on the first interruption. If the directory is in use, that is done when the last process leaves it; the
-/// next interruption then ends the program at once.
+/// Unmounts at the first interruption. If the directory is in use, it is unmounted when the last process leaves it;
+/// until then, another interruption ends the program immediately.
 fn unmount_when_interrupted(interrupted: flume::Receiver<()>, directory: &Path) {
     let directory = directory.to_owned();
     thread::spawn(move || {
@@ -306,10 +307,10 @@ fn unmount_when_interrupted(interrupted: flume::Receiver<()>, directory: &Path) 
     });
 }
 
-/// Starts this program again without a terminal, and returns when it has mounted.
+/// Starts this program again without a terminal. Returns when that process has mounted the directory.
 fn go_to_background(arguments: &Arguments) -> Result<()> {
     let failed = |error: io::Error| Failure::new(IN_BACKGROUND, error);
-    // Check the agents here, so that errors appear on the terminal.
+    // Check the agents here, so that errors are printed on the terminal.
     arguments.agents.names()?;
     let log = match arguments.log.clone().or_else(|| usual_log(&arguments.directory)) {
         Some(path) => path,
@@ -339,11 +340,11 @@ fn go_to_background(arguments: &Arguments) -> Result<()> {
     Err(if code.code() == Some(2) { failure.of_usage() } else { failure })
 }
 
-/// Returns the arguments of the process in the background.
+/// Returns the arguments for the process in the background.
 fn arguments_in_background(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments = given(arguments.collect());
     arguments.retain(|argument| argument != "--background");
-    // Before arguments after `--`.
+    // Insert it before any arguments after `--`.
     arguments.insert(1.min(arguments.len()), "--in-background".into());
     arguments
 }
@@ -358,12 +359,12 @@ fn usual_log(directory: &Path) -> Option<PathBuf> {
 /// Name of this program when mount(8) calls it for a line of /etc/fstab.
 const OF_FSTAB: &str = "mount.fuse.starfish";
 
-/// Default wait in seconds for agents of a line in /etc/fstab: at boot, computers start in any order. systemd cancels a
-/// mount after 90 seconds.
+/// Default time in seconds to wait for agents when mount(8) mounts from /etc/fstab: at boot, computers start in any
+/// order. It is below 90 seconds, after which systemd cancels a mount.
 const WAIT_OF_FSTAB: u32 = 60;
 
-/// Returns the arguments after the program's name. Translates those of mount(8), `mount.fuse.starfish AGENTS DIR -o
-/// OPTIONS`, to those of this command.
+/// Returns the arguments after the program's name. If mount(8) has called the program, translates `mount.fuse.starfish
+/// AGENTS DIR -o OPTIONS` to the arguments of this command.
 pub(crate) fn given(arguments: Vec<OsString>) -> Vec<OsString> {
     let program = env::args_os().next().map(PathBuf::from);
     let is_of_fstab = program.as_deref().and_then(Path::file_name).is_some_and(|name| name == OF_FSTAB);
@@ -384,7 +385,7 @@ fn of_fstab(arguments: Vec<OsString>) -> Vec<OsString> {
                     meant.extend(meant_by(option).map(OsString::from));
                 }
             }
-            // mount(8) passes these: sloppy, fake, verbose, no mtab.
+            // mount(8) passes these options: sloppy, fake, verbose, no mtab.
             Some("-s" | "-f" | "-v" | "-n") => {}
             _ => places.push(argument),
         }
@@ -406,7 +407,7 @@ fn of_fstab(arguments: Vec<OsString>) -> Vec<OsString> {
     meant
 }
 
-/// Translates an option of /etc/fstab. Returns `None` if it does not concern this program.
+/// Translates an option of /etc/fstab. Returns `None` if the option does not concern this program.
 fn meant_by(option: &str) -> Option<String> {
     let of_others =
         ["rw", "nosuid", "nodev", "exec", "auto", "noauto", "user", "users", "nouser", "owner", "group"];
@@ -417,7 +418,7 @@ fn meant_by(option: &str) -> Option<String> {
         "" | "defaults" | "_netdev" | "nofail" | "async" | "foreground" => None,
         name if of_others.contains(&name) || of_time.contains(&name) || name.starts_with("x-") => None,
         "ro" => Some("--read-only".into()),
-        // All others have the same names here; the parser rejects unknown ones.
+        // All other options have the same names in this command. The parser rejects unknown ones.
         name => {
             let name = name.replace('_', "-");
             Some(value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}")))

@@ -11,14 +11,15 @@ use transfer::local;
 
 use crate::mpi_library;
 
-/// Print the library for LD_PRELOAD with which an MPI program opens files on Starfish.
+/// Print the library for LD_PRELOAD that lets an MPI program open files on Starfish.
 ///
-/// With it, MPI_File_open opens files on the agents if their names begin with `starfish:`, or if they are in a
-/// directory of `starfish mount`; all other files are opened as without it. `starfish mpi-run` starts programs so.
+/// With this library, MPI_File_open opens files on the agents if their names begin with `starfish:`, or if they are in
+/// a directory of `starfish mount`. All other files are opened as usual. `starfish mpi-run` starts programs with this
+/// library.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The program, or another file linked with the same MPI: a path, or a name to look up in PATH.
+    /// The program, or another file linked with the same MPI library: a path, or a name to look up in PATH.
     #[arg(value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
     program: PathBuf,
 }
@@ -37,7 +38,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Returns the path of the program. A bare name that is no file here is looked up in PATH, as shells do.
+/// Returns the path of the program. A name without slashes that is not a file in this directory is looked up in PATH,
+/// as by shells.
 fn found(program: PathBuf) -> PathBuf {
     if program.components().count() != 1 || program.exists() {
         return program;
@@ -48,7 +50,7 @@ fn found(program: PathBuf) -> PathBuf {
     in_path.unwrap_or(program)
 }
 
-/// Returns the failure, with a remedy, for a program that is not linked with an MPI.
+/// Returns the failure, with a remedy, for a program that is not linked with an MPI library.
 fn without_mpi(program: &Path) -> Result<Failure> {
     let shown = program.display().to_string();
     let mut begin = Vec::new();

@@ -1,4 +1,4 @@
-//! `starfish mpi-run`: starts MPI programs with files on Starfish.
+//! `starfish mpi-run`: starts MPI programs that use files on Starfish.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -11,16 +11,16 @@ use command_line::failure::{Failure, Result};
 
 use crate::mpi_library::{self, MpiKind};
 
-/// Start an MPI program by its launcher, mpirun, with files on Starfish.
+/// Start an MPI program with its launcher, mpirun, so that it can use files on Starfish.
 ///
 /// MPI_File_open then opens files on the agents if their names begin with `starfish:`, or if they are in a directory of
 /// `starfish mount`. The program need not be recompiled, and all other files are opened as usual. Everything after the
-/// options is passed to the launcher. The processes find the agents as this command does: by STARFISH_AGENTS, or the
+/// options is passed to the launcher. The processes find the agents like this command: by STARFISH_AGENTS, or by the
 /// configuration of their computer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The launcher.
+    /// Launcher.
     #[arg(long, value_name = "PROGRAM", default_value = "mpirun", value_hint = clap::ValueHint::ExecutablePath)]
     launcher: String,
 
@@ -49,13 +49,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     Err(Failure::new(launcher, command.exec()))
 }
 
-/// Returns the first argument that is a program linked with an MPI.
+/// Returns the first argument that is a program linked with an MPI library.
 fn linked(arguments: &[OsString]) -> Option<PathBuf> {
     let files = arguments.iter().map(PathBuf::from).filter(|path| path.is_file());
     files.into_iter().find(|path| mpi_library::of_program(path).is_ok_and(|library| library.is_some()))
 }
 
-/// Returns the value of LD_PRELOAD: the library, and the user's previous value.
+/// Returns the value for LD_PRELOAD: the library, and the user's previous value.
 fn preload(library: &Path) -> OsString {
     let mut all = library.as_os_str().to_owned();
     if let Some(other) = env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
@@ -71,7 +71,7 @@ fn launcher_options(kind: MpiKind, preload: &OsStr) -> Vec<OsString> {
     let mut options: Vec<OsString> = Vec::new();
     match kind {
         MpiKind::Mpich => {
-            // Processes of MPICH inherit the launcher's other variables.
+            // Processes of MPICH inherit all other variables of the launcher.
             options.extend(["-genv".into(), "LD_PRELOAD".into(), preload.to_owned()]);
         }
         MpiKind::OpenMpi => {

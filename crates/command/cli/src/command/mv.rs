@@ -15,20 +15,20 @@ use crate::options::agents::AgentsArgs;
 
 /// Rename files and directories, or move them into a directory.
 ///
-/// Each rename is atomic: at any moment exactly one of both names exists. An existing file with the new name is
-/// replaced in the same step. No data are moved. If a file cannot be moved, the others still are; if two would get the
-/// same name, no file is moved.
+/// Each rename is atomic: at any moment exactly one of the two names exists. An existing file with the new name is
+/// replaced in the same step. No data are copied. If a file cannot be moved, the other files are still moved. If two
+/// files would get the same name, no file is moved.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The paths, or patterns of paths; the last is the new name, or the directory.
+    /// The paths, or patterns of paths. The last one is the new name, or the directory.
     #[arg(value_name = "PATH", required = true, num_args = 2..)]
     paths: Vec<OsString>,
 
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Fail rather than replace an existing file.
+    /// Fail instead of replacing an existing file.
     #[arg(short, long)]
     no_clobber: bool,
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         for (from, to) in moves {
             let moved = namespace.rename(&from.path, &to, mode).await.map_err(|error| match error.kind() {
-                // The source exists, as found before, so the target's directory is missing.
+                // The source was found before, so the target's directory is missing.
                 ErrorKind::NotFound if !is_directory => no_directory(split(trimmed(&to)).0),
                 ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
                 ErrorKind::Invalid => Failure::new(shown(&to), "a directory cannot be moved into itself"),

@@ -11,12 +11,12 @@ use crate::output::pattern_picture::{Picture, sentence};
 
 /// List the access patterns, or draw some of them.
 ///
-/// A picture shows a small file as a matrix of records, row by row in file order. Each record has the number of the
-/// compute node that owns it, or * if all nodes do. A chunk is a contiguous range of the file owned by one node.
+/// A picture shows a small file as a matrix of records, row by row in file order. Each record shows the number of the
+/// compute node that owns it, or * if all nodes own it. A chunk is a contiguous range of the file that one node owns.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The patterns to draw: names such as rb or wcc, or all nineteen of the reports.
+    /// The patterns to draw: names such as rb or wcc, or `all` for the nineteen patterns of the reports.
     #[arg(value_name = "PATTERN")]
     patterns: Vec<String>,
 
@@ -44,7 +44,7 @@ Examples:
   starfish patterns rbb --nodes 16 --shape 16x16
   starfish patterns rcb --format svg > rcb.svg";
 
-/// Limit of drawn records. More would not fit on a screen or a page.
+/// Maximum number of drawn records. More would not fit on a screen or a page.
 const RECORDS_MAX: u64 = 4096;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -32,21 +32,22 @@ use transfer::put_tree::{LocalTree, TreeUpload, UploadOptions, noted_of};
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
 ///
-/// The blocks of the file are distributed over the disks in turn, so that later reads use all disks at once. The file
-/// gets its name when it is complete and on the disks, with the permissions and the time of the local one. A command
-/// that fails or is interrupted leaves no part of the file, except a written file that fails --verify.
+/// The blocks of the file are distributed over the disks in turn, so that later reads use all disks at once. When the
+/// file is complete and on the disks, it is renamed to its final name, with the permissions and the time of the local
+/// file. A command that fails or is interrupted leaves no part of the file. Exception: a file that fails --verify is
+/// kept.
 ///
-/// Names are paths. A file that is put to the path of a directory goes into it, under its own name. With -r, put copies
-/// a directory, many files at once.
+/// Names are paths. If NAME is a directory, the file is put into it, under the local file's name. With -r, put copies a
+/// directory, many files at once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The local file, or with -r directory; `-` is standard input.
+    /// The local file (with -r, directory); `-` is standard input.
     #[arg(value_name = "LOCAL")]
     local: PathBuf,
 
-    /// Path of the file on the agents [default: the local name, without directories]. After a path that ends with /, a
-    /// directory is put into it.
+    /// Path of the file on the agents [default: the local name, without directories]. With -r, a path that ends with /
+    /// is the directory to put the directory in.
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
@@ -57,15 +58,15 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     recursive: bool,
 
-    /// Resume an interrupted put: skip files with the same size and time and all their stripes; replace the rest.
-    /// Contents are not compared. `starfish fsck` reads existing files back and compares checksums.
+    /// Resume an interrupted put: skip files that have the same size and time and all their stripes, and replace all
+    /// others. Contents are not compared. `starfish fsck` reads existing files back and compares checksums.
     #[arg(long)]
     resume: bool,
 
-    /// Size of a block: bytes on one disk before the file continues on the next.
+    /// Size of a block: number of bytes on one disk before the file continues on the next disk.
     ///
-    /// Each block is a separate request, so small blocks take long: 64 KiB and more are usual, and less than 4 KiB
-    /// causes a warning.
+    /// Each block is a separate request, so transfers in small blocks take long. 64 KiB and more are usual; less than 4
+    /// KiB causes a warning.
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
@@ -76,24 +77,24 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     method: MethodArgs,
 
-    /// Continue without agents that do not answer: stripe the file over the disks of the others only.
+    /// Continue without agents that do not answer: stripe the file only over the disks of the other agents.
     #[arg(long)]
     without_missing: bool,
 
-    /// Replace an existing file of that name, when the new one is complete.
+    /// Replace an existing file of this name when the new file is complete.
     #[arg(long)]
     replace: bool,
 
-    /// Read the file back afterwards and compare its blake3 hash. If the hashes differ, the file stays.
+    /// Read the file back afterwards and compare its blake3 hash. If the hashes differ, the file is kept.
     #[arg(long, conflicts_with_all = ["recursive", "resume"])]
     verify: bool,
 
-    /// Print the blake3 hash of the file, as b3sum does.
+    /// Print the blake3 hash of the file, in the format of b3sum.
     #[arg(long, conflicts_with_all = ["recursive", "resume"])]
     hash: bool,
 
-    /// Report the bottleneck of the run on standard error: disks, links, processors or waiting. All nodes record their
-    /// work for this.
+    /// Report the bottleneck of the run on standard error: disks, links, processors or waiting. For this, all nodes
+    /// record their work.
     #[arg(long)]
     explain: bool,
 
@@ -178,8 +179,8 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Opens the namespace of the agents. Fails if an agent does not answer, unless `without_missing` permits that; the
-/// metadata agent must answer.
+/// Opens the namespace of the agents. Fails if an agent does not answer, unless `without_missing` permits this. The
+/// metadata server must answer.
 async fn reach(connection: &ConnectedNode, without_missing: bool) -> Result<Namespace> {
     if !without_missing {
         connection.absence()?;
@@ -187,7 +188,7 @@ async fn reach(connection: &ConnectedNode, without_missing: bool) -> Result<Name
     Ok(Namespace::of(connection).await?)
 }
 
-/// Adds `--without-missing` to the remedy if agents do not answer and the option was not given.
+/// Adds `--without-missing` to the remedy, if agents do not answer and the option was not given.
 fn with_way_out(failure: Failure, name: &str, without_missing: bool) -> Failure {
     match failure.kind() {
         Some(ErrorKind::Unreachable) if !without_missing => {
@@ -198,7 +199,7 @@ fn with_way_out(failure: Failure, name: &str, without_missing: bool) -> Failure 
     }
 }
 
-/// Warns users of `put *.dat`, who may expect that it puts several files.
+/// Warns users of `put *.dat`, who may expect that the command puts several files.
 fn warn_of_second_file(arguments: &Arguments) {
     let Some(name) = arguments.name.as_deref().filter(|name| Path::new(name).is_file()) else { return };
     if arguments.local.as_os_str() != STANDARD && arguments.local != Path::new(name) {
@@ -230,7 +231,7 @@ fn own_name(local: &Path) -> Result<String> {
     Ok(last.to_str().ok_or_else(|| failed("its name is not UTF-8"))?.to_owned())
 }
 
-/// Returns the number of bytes that a file needs on the agents, if known: holes need none.
+/// Returns the number of bytes that a file needs on the agents, if known. Holes need none.
 fn needed(input: &File, size: Option<u64>) -> Result<u64> {
     if size.is_none() {
         return Ok(0);
@@ -249,7 +250,7 @@ fn attributes(input: &File) -> Result<Attributes> {
     Ok(Attributes { mode, modified: Some(modified) })
 }
 
-/// Returns the size and time that an existing file must have to be skipped by `--resume`.
+/// Returns the size and time with which `--resume` skips an existing file.
 fn left_alone(
     arguments: &Arguments,
     size: Option<u64>,
@@ -291,7 +292,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
         match interruption.unless(upload.run(local)).await {
             Some(Ok(counts)) => Ok(counts),
             Some(Err(failure)) => {
-                // Report the first failure only.
+                // Report only the first failure.
                 let _ = upload.discard().await;
                 Err(failure)
             }

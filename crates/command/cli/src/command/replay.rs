@@ -29,18 +29,18 @@ use transfer::preflight;
 
 /// Replay a request log by any method, on a simulated machine or on running agents.
 ///
-/// A request log lists the requests of nodes: time, node, file, operation, offset and bytes, a line for each. It is a
-/// text in the format of request logs, comma-separated values with the names of the columns in the first line, the
-/// output of darshan-dxt-parser or blkparse, or a log of fio. Each node of the log is a compute node and makes its
-/// requests in their order; a sync in the log is one of all nodes.
+/// A request log lists the requests of nodes: time, node, file, operation, offset and bytes, one request per line. It
+/// is a text in the format of request logs, comma-separated values with the names of the columns in the first line, the
+/// output of darshan-dxt-parser or blkparse, or a log of fio. Each node of the log is a compute node, and makes its
+/// requests in order. A sync in the log waits for all nodes.
 ///
-/// With the methods disk-directed and two-phase, each node gathers consecutive requests, and all nodes move them
+/// With the methods disk-directed and two-phase, each node collects consecutive requests, and all nodes transfer them
 /// together. STARFISH_MPI_RECORD=FILE makes MPI programs write a log of format 2 (FILE.0, FILE.1 and so on; name all of
-/// them). In such a log, recorded collective calls are replayed collectively, and all others independently. Nodes then
+/// them). In such a log, recorded collective calls are replayed collectively, and all others independently; nodes then
 /// have the configuration of agents and their clients. All written data are read back and compared.
 ///
-/// On agents the files have no names, have blocks of 256 KiB unless --block is given, and are removed at the end. Nodes
-/// of the log are threads of this process, each with separate connections.
+/// On agents the files have no names, have blocks of 256 KiB unless --block is given, and are removed at the end. The
+/// nodes of the log are threads of this process, each with separate connections.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "METHOD,...", default_value = "all", value_delimiter = ',')]
     method: Vec<String>,
 
-    /// Bytes that each node gathers for one disk-directed or two-phase operation.
+    /// Number of bytes that each node collects for one disk-directed or two-phase operation.
     #[arg(long, value_name = "SIZE", default_value_t = Size(Replay::BATCH_BYTES), value_parser = batch)]
     batch: Size,
 
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "agents")]
     machine: Option<String>,
 
-    /// Change a number of the machine's description.
+    /// Change a value in the machine's description.
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "agents")]
     set: Vec<String>,
 
@@ -85,12 +85,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Print a digest of all events: equal for equal runs.
+    /// Print a digest of all events, which is equal for equal runs.
     #[arg(long, conflicts_with = "agents")]
     digest: bool,
 
-    /// Explain the time of each simulated row: busy parts, waits and the bottleneck. With csv it goes to standard
-    /// error.
+    /// Explain the time of each simulated row: busy parts, waits and the bottleneck. With CSV, this is printed on
+    /// standard error.
     #[arg(long, conflicts_with = "agents")]
     explain: bool,
 
@@ -111,9 +111,9 @@ Examples:
 /// Treatment of think time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ThinkName {
-    /// Omitted: each request follows the one before it.
+    /// Ignored: each request starts when the previous one has ended.
     None,
-    /// Kept: the pauses between requests are those of the log.
+    /// Kept: the pauses between requests are as in the log.
     Gaps,
     /// No request is made before its time in the log.
     Times,
@@ -130,7 +130,7 @@ fn usual_block() -> Size {
     node::BLOCK.parse().expect("a size")
 }
 
-/// Limit of nodes on agents: each is a thread, connected to all others.
+/// Maximum number of nodes on agents. Each node is a thread, connected to all others.
 const NODES_MAX: usize = 256;
 
 /// Runs the command.
@@ -167,7 +167,8 @@ impl Arguments {
     }
 }
 
-/// Returns the configuration of nodes for this log: nodes of logs with calls work as clients of agents.
+/// Returns the configuration of nodes for this log. If the log has calls, its nodes have the configuration of clients
+/// of agents.
 fn configuration(log: &RequestLog) -> Configuration {
     if log.calls().is_some() { Configuration::Agent } else { Configuration::Report }
 }
@@ -231,7 +232,7 @@ fn simulated(
     Ok(rows)
 }
 
-/// Fails if the files that are read, once for each method, do not fit into memory, where simulated disks keep them.
+/// Fails if the files that are read do not fit into memory, once for each method: simulated disks keep files in memory.
 fn check_memory(log: &RequestLog, simulations: u64, contents: Contents) -> Result<()> {
     let read = log.files().iter().filter(|file| file.is_read && contents == Contents::Real);
     let files = read.map(|file| file.end).fold(0, u64::saturating_add);
@@ -283,8 +284,8 @@ fn measured(
     Ok(rows)
 }
 
-/// Returns a notice if much more is laid out than is read later. Files are laid out completely, because agents also
-/// prefetch data after each read, which must take its usual time.
+/// Returns a notice if the replay must write much more data in advance than it reads later. Files are written
+/// completely in advance, because after each read agents also prefetch data, and this must take its usual time.
 fn laying_out(log: &RequestLog) -> Option<String> {
     let read: Vec<u64> = log.files().iter().filter(|file| file.is_read).map(|file| file.end).collect();
     let bytes = read.iter().copied().fold(0, u64::saturating_add);

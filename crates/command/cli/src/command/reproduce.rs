@@ -27,21 +27,22 @@ use crate::options::study::{self, AnyStudy};
 /// some minutes. The study enwrich is about write caches on compute nodes. The study placement is Sinclair, Tang and
 /// Varman, "Placement-related problems in shared disk I/O" (1996): merges that race on shared disks, and remedies.
 ///
-/// DIR/tables.csv has every cell of the tables, in the form of the published ones, followed by `cv` and `trials`; for
-/// placement it has every trial. It and the page below also show the results of earlier commands with the same DIR.
+/// DIR/tables.csv has every cell of the tables, in the form of the published tables, followed by `cv` and `trials`. For
+/// placement it has every trial. This file and the page below also include the results of earlier commands with the
+/// same DIR.
 ///
-/// DIR/report.html shows agreement and differences, in words, colours and charts; open it with any browser.
+/// DIR/report.html shows agreement and differences, in words, colours and charts. Open it with any browser.
 ///
 /// Every finished trial is recorded in DIR/journal.jsonl, so the command can be interrupted; the same command then runs
-/// only the missing trials. Equal cells of different tables are simulated once. `starfish run` has the same journal, so
-/// either command continues the work of the other in the same DIR.
+/// only the missing trials. Equal cells of different tables are simulated once. `starfish run` uses the same journal,
+/// so each command continues the work of the other in the same DIR.
 ///
 /// The numbers depend neither on the number of threads nor on the computer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The study: starfish-3.0, enwrich or placement, or a directory with plans and, in its subdirectory `published`,
-    /// tables to compare with.
+    /// The study: starfish-3.0, enwrich or placement, or a directory with plans, and with the published tables in its
+    /// subdirectory `published`.
     #[arg(value_name = "STUDY")]
     study: String,
 
@@ -53,7 +54,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N,...")]
     figures: Option<Numbers>,
 
-    /// Number of trials of each cell, which differ in their random numbers [default: that of the plans; 5 for
+    /// Number of trials of each cell, which differ in their random numbers [default: the number in the plans; 5 for
     /// starfish-3.0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=plan::TRIALS_MAX))]
     trials: Option<u64>,
@@ -107,7 +108,7 @@ impl FromStr for Numbers {
 const TABLES: &str = "tables.csv";
 const REPORT: &str = "report.html";
 
-/// Limit of failed trials listed.
+/// Maximum number of failed trials that are listed.
 const FAILURES_MAX: usize = 5;
 
 /// Runs the command.
@@ -141,7 +142,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     local::print(written.into_iter().map(|name| folder.join(name).display().to_string()))
 }
 
-/// Keeps only the tables or figures with these numbers. Fails if the study lacks one.
+/// Keeps only the tables or figures with these numbers. Fails if the study does not have all of them.
 fn choose(study: &mut Study, kind: Kind, numbers: &Numbers) -> Result<()> {
     let Numbers::Some(numbers) = numbers else { return Ok(()) };
     let known = study.numbers(kind);
@@ -162,7 +163,7 @@ fn choose(study: &mut Study, kind: Kind, numbers: &Numbers) -> Result<()> {
     Ok(())
 }
 
-/// Runs all trials missing from the journal, and returns their number.
+/// Runs all trials that the journal lacks, and returns their number.
 fn simulate<K: PlanKind>(
     plans: &[Plan<K>],
     journal: &mut Journal,
@@ -187,14 +188,14 @@ fn failed(failures: &[plan::Failure]) -> Failure {
     failure.remedy("The other trials are kept; the same command runs only the missing ones.")
 }
 
-/// Reports the number of trials simulated now, the total number and the time.
+/// Returns a text with the number of trials simulated now, the total number and the time.
 fn simulated_now(new: usize, all: usize, elapsed: Duration) -> String {
     let trials = counted(all as u64, "trial");
     format!("{new} of {trials} simulated now, in {:.1} s", elapsed.as_secs_f64())
 }
 
-/// Returns the part of the study to show: the selected part, and all other plans of which the journal has every cell.
-/// So the files keep the results of earlier selections.
+/// Returns the part of the study to show: the selected part, and all other plans whose cells are all in the journal. So
+/// the files keep the results of earlier selections.
 fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
     let mut shown = whole.clone();
     for plan in &mut shown.plans {
@@ -205,7 +206,7 @@ fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
     shown
 }
 
-/// Returns the number of trials that the journal has of every cell of a plan.
+/// Returns the number of trials that the journal has for every cell of a plan.
 fn trials_there<K: PlanKind>(plan: &Plan<K>, journal: &Journal) -> u64 {
     let of_cell = |cell: &PlannedCell<K>| {
         let trials = PlannedTrial::of(&cell.case, plan::TRIALS_MAX);
@@ -214,7 +215,7 @@ fn trials_there<K: PlanKind>(plan: &Plan<K>, journal: &Journal) -> u64 {
     plan.cells.iter().map(of_cell).min().unwrap_or(0)
 }
 
-/// Returns a command that reproduces the shown results, without the output directory.
+/// Returns a command that reproduces the shown results. It does not include the output directory.
 fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
     let list = |kind| {
         let numbers = shown.numbers(kind);
@@ -223,7 +224,7 @@ fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
     };
     let is_whole = |kind| shown.numbers(kind) == whole.numbers(kind);
     let mut command = format!("starfish reproduce {}", shown.name);
-    // By default all figures are selected with all tables, and none otherwise.
+    // The default selects all figures if all tables are selected, and otherwise none.
     let figures_differ = if is_whole(Kind::Table) {
         !is_whole(Kind::Figure)
     } else {
@@ -239,7 +240,7 @@ fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
     command
 }
 
-/// Writes the files and prints their names. There is no table if only figures are selected.
+/// Writes the files and prints their names. Without tables, there is no file of tables.
 fn write(
     study: &Study,
     journal: &Journal,
@@ -283,7 +284,7 @@ fn write_texts(folder: &Path, files: &[(&str, String)]) -> Result<()> {
     files.iter().try_for_each(write)
 }
 
-/// Returns a line for each table, with its agreement with the published one, and a line for each figure.
+/// Returns a line for each table, with its agreement with the published table, and a line for each figure.
 fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     let results = plan::results(&study.plans, journal);
     if study.form == Form::Cells {
@@ -313,7 +314,7 @@ fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     tables.into_iter().chain(between).chain(figures).collect()
 }
 
-/// Returns a line for each plan of a study that is shown cell by cell.
+/// Returns a line for each plan, for a study that is shown cell by cell.
 fn summary_of_cells(study: &Study, results: &[CellResult<'_>]) -> Vec<String> {
     let mut lines = TextTable::new(2);
     lines.row(["figure", "what", "cells"]);
@@ -324,7 +325,7 @@ fn summary_of_cells(study: &Study, results: &[CellResult<'_>]) -> Vec<String> {
     with_statements(&lines, &statements_table(&study.statements, results))
 }
 
-/// Returns these lines, and below them a line for each statement of the report.
+/// Returns these lines, followed by a line for each statement of the report.
 fn with_statements(lines: &TextTable, statements: &NumbersTable) -> Vec<String> {
     let mut lines: Vec<String> = lines.lines().collect();
     if !statements.rows.is_empty() {
@@ -345,7 +346,7 @@ fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<
     let all = wall(&mut planned.iter());
     let small = small_records(&study.plans);
     let small = wall(&mut planned.iter().filter(|one| small.contains(&one.key)));
-    // Adding 0 turns the negative zero of an empty sum into a positive one.
+    // Adding 0 converts the negative zero of an empty sum to a positive zero.
     let share = if all > 0.0 { 100.0 * small / all + 0.0 } else { 0.0 };
     vec![
         String::new(),

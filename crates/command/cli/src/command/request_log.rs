@@ -1,4 +1,4 @@
-//! `starfish request-log`: draws, shows, converts and merges request logs.
+//! `starfish request-log`: generates, shows, converts and merges request logs.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
@@ -41,12 +41,12 @@ enum Action {
 
 /// Print a random request log like the traces of the ENWRICH report: small strided writes of many nodes.
 ///
-/// Each job has some of the nodes and writes one file after the other, whose records the nodes write in turn. Requests
-/// of a file have one size; the sizes are exponentially distributed, and so are the pauses. The same options produce
-/// the same log.
+/// Each job has some of the nodes, and writes one file after the other. In each file, the nodes of the job write
+/// records in turn. All requests of a file have the same size. The sizes of different files are exponentially
+/// distributed, and so are the pauses between requests. The same options produce the same log.
 #[derive(Args)]
 struct Generated {
-    /// The programs to imitate: files of cmmd are ten times as large.
+    /// The programs to imitate. Files of cmmd are ten times as large as those of cmf.
     #[arg(long, value_enum, default_value_t = KindName::Cmf)]
     like: KindName,
 
@@ -62,11 +62,11 @@ struct Generated {
     #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().files, value_parser = positive::<u32>)]
     files: u32,
 
-    /// Number of requests of each file [default: 4096; 40960 like cmmd].
+    /// Number of requests of each file [default: 4096; 40960 for cmmd].
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     records: Option<u64>,
 
-    /// Bytes of a request, on average over the files.
+    /// Mean size of a request over all files.
     #[arg(long, value_name = "SIZE", default_value = "800")]
     record: Size,
 
@@ -74,7 +74,7 @@ struct Generated {
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     reads: u8,
 
-    /// Time between two requests of a node, on average.
+    /// Mean time between two requests of a node.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = durations::parse)]
     think: Duration,
 
@@ -96,11 +96,11 @@ struct Converted {
     input: InputArgs,
 }
 
-/// Print the logs of several jobs as one: their requests if they ran at the same time.
+/// Print the logs of several jobs as one log, as if the jobs ran at the same time.
 ///
-/// The time of each job begins at 0, its nodes are numbered after those of the jobs before it, and its files are
-/// separate, named job0/..., job1/... A log with syncs or collective calls is rejected: in a merged log, its nodes
-/// would wait for those of other jobs.
+/// The times of each job begin at 0, its nodes are numbered after the nodes of earlier jobs, and its files are
+/// separate, named job0/..., job1/... A log with syncs or collective calls is rejected, because in a merged log its
+/// nodes would wait for the nodes of other jobs.
 #[derive(Args)]
 struct Merged {
     #[command(flatten)]

@@ -24,10 +24,10 @@ use transfer::{globs, parallel};
 /// Remove files from the agents, even damaged ones.
 ///
 /// Names are paths, or patterns of paths; -r removes directories with everything in them. If one of the names cannot be
-/// removed, the others still are. Stripes on an agent that does not answer are removed when it is back.
+/// removed, the others are still removed. Stripes on an agent that does not answer are removed when it answers again.
 ///
-/// --unfinished removes files that interrupted commands left under hidden names, if they are at least an hour old;
-/// --older-than sets another age. Files that a client is writing are kept.
+/// --unfinished removes files that interrupted commands have left under hidden names, if these files are at least an
+/// hour old; --older-than sets another age. Files that a client is writing are kept.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -62,7 +62,7 @@ Examples:
   starfish rm -r results 'old/*.dat'
   starfish rm --unfinished --older-than 1d";
 
-/// Default minimum age. A younger file may belong to a command that continues once it reaches the agents again.
+/// Default minimum age. A younger file may belong to a command that will continue when it reaches the agents again.
 const HIDDEN_AGE_MIN: Duration = Duration::from_secs(3600);
 
 /// Runs the command.
@@ -77,12 +77,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     })
 }
 
-/// Returns true if a failure is ignored: the file is missing and `forced` is set.
+/// Returns true if a failure is ignored: the file does not exist and `forced` is set.
 fn is_forgiven(failure: &Failure, forced: bool) -> bool {
     forced && failure.kind() == Some(ErrorKind::NotFound)
 }
 
-/// Removes the files of these paths and patterns. Missing files are no failure if `forced` is set.
+/// Removes the files with these paths and patterns. A missing file is no failure if `forced` is set.
 async fn remove(namespace: &Namespace, names: &[OsString], recursive: bool, forced: bool) -> Result<()> {
     let (mut outcome, mut files, mut directories) = (Ok(()), Vec::new(), Vec::new());
     let mut note = |failure: Failure| failure.join(&mut outcome);
@@ -123,13 +123,13 @@ async fn remove(namespace: &Namespace, names: &[OsString], recursive: bool, forc
     outcome.and(parallel::outcome("rm", failed, false))
 }
 
-/// Returns true if the last part of a path is no entry of a directory: the root, `.` or `..`.
+/// Returns true if the last part of a path is not a name in a directory: the root, `.` or `..`.
 fn names_no_entry(path: &OsStr) -> bool {
     let (_, last) = split(trimmed(path.as_bytes()));
     matches!(last, b"" | b"." | b"..")
 }
 
-/// Removes files, and then directories, children before parents. Removes the contents of all files at the end. Returns
+/// Removes files, then directories, children before parents. Waits for the removal of all contents at the end. Returns
 /// the failures.
 async fn remove_all(
     namespace: &Namespace,
@@ -142,7 +142,7 @@ async fn remove_all(
         async move {
             let at = Location::of_path(&*found.path);
             match namespace.perform(&found.path, TreeOperation::Remove { at, what }).await {
-                // Another client has removed it already.
+                // Another client has already removed the file.
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                 removed => Ok(removed.map(drop)?),
             }
@@ -161,8 +161,8 @@ async fn remove_all(
     Ok(failed)
 }
 
-/// Removes files that interrupted commands have left under hidden names in these directories, or anywhere. Files that a
-/// running command has open stay, at any age.
+/// Removes files that interrupted commands have left under hidden names, in these directories or anywhere. Keeps files
+/// that a running command has open, whatever their age.
 async fn remove_hidden(
     namespace: &Namespace,
     names: &[OsString],
@@ -199,7 +199,7 @@ async fn remove_hidden(
     parallel::outcome("rm", failed, false)
 }
 
-/// Prints the number of unfinished files that are too young to remove, and the option that removes them.
+/// Prints the number of unfinished files that are too young to be removed, and the option with which they are removed.
 async fn report_young(namespace: &Namespace, young: &[FoundPath], least: Duration) -> Result<()> {
     let mut left = 0;
     for found in young {
@@ -218,7 +218,7 @@ async fn report_young(namespace: &Namespace, young: &[FoundPath], least: Duratio
     Ok(())
 }
 
-/// Removes a file unless a client has it open. Returns true if it was removed by this call.
+/// Removes a file unless a client has it open. Returns true if this call has removed it.
 async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
     let remove = TreeOperation::Remove { at: Location::of_path(path), what: RemovalTarget::AbandonedFile };
     match namespace.perform(path, remove).await {

@@ -23,12 +23,12 @@ use crate::output::row_format::{RowFormat, print_json};
 
 /// Simulate all trials of a plan, on all processors, and write the results to files.
 ///
-/// A plan is a TOML file. It names a machine, access patterns and record sizes or jobs that share disks, variants to
-/// compare, parameters to vary, and the number of trials. Every combination becomes a row of results.csv and
-/// results.parquet, and every trial a row of trials.csv and trials.parquet, in the directory of the results.
+/// A plan is a TOML file. It names a machine, access patterns and record sizes (or jobs that share disks), variants to
+/// compare, parameters to vary, and the number of trials. In the directory of the results, each combination becomes a
+/// row of results.csv and results.parquet, and each trial a row of trials.csv and trials.parquet.
 ///
-/// Each finished trial is recorded in journal.jsonl in that directory, so the same command continues after an
-/// interruption, and after a change to the plan runs only the new trials. Trials of another version of the simulator
+/// Each finished trial is recorded in journal.jsonl in that directory. So the same command continues after an
+/// interruption, and after a change of the plan it runs only the new trials. Trials of another version of the simulator
 /// are not used. Trials that several plans have in common are run once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -37,12 +37,12 @@ pub(crate) struct Arguments {
     #[arg(value_name = "PLAN", required = true)]
     plans: Vec<String>,
 
-    /// Directory for journal and results [default: results/NAME, named after the plan's file, or after the directory of
-    /// several plans].
+    /// Directory for the journal and the results [default: results/NAME, where NAME is that of the plan's file, or of
+    /// the directory of several plans].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Number of trials of each cell, instead of that in the plans.
+    /// Number of trials of each cell, instead of the number in the plans.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=TRIALS_MAX))]
     trials: Option<u64>,
 
@@ -54,16 +54,16 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "only")]
     fresh: bool,
 
-    /// Run only these trials, again, and print each; no files are written. For jobs that share disks, name
-    /// VARIANT/TRIAL. * matches all, and trailing parts are optional.
+    /// Run only these trials, again, and print each one; write no files. For jobs that share disks, the form is
+    /// VARIANT/TRIAL. * matches everything, and parts at the end can be left out.
     #[arg(long, value_name = "VARIANT/PATTERN/RECORD/TRIAL", conflicts_with = "out")]
     only: Option<String>,
 
-    /// Also write the results as a page with charts, which explains its names; open it with any browser.
+    /// Also write the results as a page with charts and explanations of the names. Open it with any browser.
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
     html: Option<PathBuf>,
 
-    /// Output format. CSV is as in results.csv.
+    /// Output format. CSV is in the form of results.csv.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
@@ -116,7 +116,7 @@ Examples:
   starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest
   starfish run races.toml --only 'a race,jobs=5/0'     the same for jobs that share disks";
 
-/// Files of results: of cells, then of trials.
+/// Files of results: first those of cells, then those of trials.
 const RESULTS: [&str; 4] = ["results.csv", "results.parquet", "trials.csv", "trials.parquet"];
 
 /// Runs the command.
@@ -197,13 +197,13 @@ fn run_all<K: PageKind + PlanLines>(arguments: &Arguments, plans: &[Plan<K>], th
     report(&failures, planned.len())
 }
 
-/// Returns a command that reproduces these results, without the output directory.
+/// Returns a command that reproduces these results. It does not include the output directory.
 fn command(arguments: &Arguments) -> String {
     let trials = arguments.trials.map_or_else(String::new, |trials| format!(" --trials {trials}"));
     format!("starfish run {}{trials}", arguments.plans.join(" "))
 }
 
-/// Runs only some trials, again, and prints them.
+/// Runs only some trials, even if they have already run, and prints them.
 fn run_only<K: PlanLines>(
     arguments: &Arguments,
     plans: &[Plan<K>],
@@ -230,7 +230,7 @@ fn run_only<K: PlanLines>(
     report(&failures, planned.len())
 }
 
-/// Returns `results/NAME`, named after the file of the only plan, or after the folder of all plans.
+/// Returns `results/NAME`, where NAME is that of the only plan's file, or of the folder of all plans.
 fn folder_for<K>(plans: &[Plan<K>]) -> Result<PathBuf> {
     let name = match plans {
         [plan] => Path::new(&plan.file).file_stem().map(ToOwned::to_owned),
@@ -249,8 +249,9 @@ fn folder_for<K>(plans: &[Plan<K>]) -> Result<PathBuf> {
     Ok(Path::new("results").join(name))
 }
 
-/// Opens the journal in `folder`, which is created if missing. Empties the journal if `fresh` is set. `results` are the
-/// files that are written there at the end: if they exist without a journal, they are foreign, and the call fails.
+/// Opens the journal in `folder`, which is created if it is missing. Empties the journal if `fresh` is set. `results`
+/// are the files that the command will write to the folder. If one of them exists without a journal, it is not the
+/// result of a run, and the call fails.
 pub(crate) fn open_journal(folder: &Path, results: &[&str], fresh: bool) -> Result<Journal> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(folder.display().to_string(), error);
     let path = folder.join("journal.jsonl");
@@ -284,8 +285,8 @@ pub(crate) fn open_journal(folder: &Path, results: &[&str], fresh: bool) -> Resu
     Ok(journal)
 }
 
-/// Runs the trials missing from the journal, with progress. Ctrl-C ends the process at once; finished trials are in the
-/// journal.
+/// Runs the trials that the journal lacks, and shows the progress. Ctrl-C ends the process immediately; finished trials
+/// are in the journal.
 pub(crate) fn execute(
     show: Show,
     planned: &[PlannedTrial<'_>],

@@ -30,12 +30,12 @@ use studies::described::load_machine;
 /// Read or write a file on a simulated machine, and see its throughput.
 ///
 /// The file system is the code that agents and clients run; processors, network, buses and disks are modelled, and time
-/// is virtual. Each row of the result is one access pattern by one method. A pattern begins with r or w for reading or
-/// writing. The distribution of the file over the compute nodes follows: a (all of it to each), n (all of it to one), b
-/// (blocks) or c (cyclic). A matrix has two letters, for its rows and columns.
+/// is virtual. Each row of the result is one access pattern with one method. A pattern begins with r or w, for reading
+/// or writing. The next letter is the distribution of the file over the compute nodes: a (all of it to each), n (all of
+/// it to one), b (blocks) or c (cyclic). A matrix has two letters, for its rows and its columns.
 ///
-/// Some options accept several values, separated by commas or as `all`; there is a row for each combination. The same
-/// seed produces the same result, always and everywhere.
+/// Some options accept several values, separated by commas, or `all`. There is a row for each combination. The same
+/// seed produces the same result, at any time and on any computer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -43,20 +43,20 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "starfish-1996")]
     machine: String,
 
-    /// Access methods: traditional, two-phase, disk-directed, or all of these; and write-cached.
+    /// Access methods: traditional, two-phase, disk-directed, or `all` of these; also write-cached.
     #[arg(long, value_name = "METHOD,...", default_value = "all", value_delimiter = ',')]
     method: Vec<String>,
 
-    /// Access patterns such as rb, rc, rcb, wb, or all nineteen of the reports.
+    /// Access patterns such as rb, rc, rcb, wb, or `all` for the nineteen patterns of the reports.
     #[arg(long, value_name = "PATTERN,...", default_value = "rb", value_delimiter = ',')]
     pattern: Vec<String>,
 
-    /// Bytes in a record of the file.
+    /// Size of a record of the file.
     #[arg(long, value_name = "SIZE,...", default_value = "8192", value_delimiter = ',')]
     record: Vec<Size>,
 
-    /// Layout of the file on each disk: contiguous (with room to grow), packed (without), random; or all, which leaves
-    /// out packed.
+    /// Layout of the file on each disk: contiguous (with space to grow), packed (without), or random; `all` means
+    /// contiguous and random.
     #[arg(long, value_name = "LAYOUT,...", default_value = "contiguous", value_delimiter = ',')]
     layout: Vec<String>,
 
@@ -77,17 +77,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Print a digest of all events: equal for equal runs. With csv it goes to standard error.
+    /// Print a digest of all events, which is equal for equal runs. With CSV, it is printed on standard error.
     #[arg(long)]
     digest: bool,
 
-    /// Explain the time of the first trial of each row: busy parts, waits and the bottleneck. With csv it goes to
-    /// standard error.
+    /// Explain the time of the first trial of each row: busy parts, waits and the bottleneck. With CSV, this is printed
+    /// on standard error.
     #[arg(long)]
     explain: bool,
 
-    /// Write a trace of the first trial to a file: the work of each processor, link, bus and disk, and that of the
-    /// nodes. It is for the Perfetto UI (ui.perfetto.dev), unless its name ends in `.tlv`. For one row only.
+    /// Write a trace of the first trial to a file: the work of each processor, link, bus and disk, and of each node.
+    /// The format is for the Perfetto UI (ui.perfetto.dev), unless the name ends in `.tlv`. Only for a single row.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -111,7 +111,7 @@ Examples:
 /// Header of CSV output.
 const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mib_s,cv,disk_movements,events,virtual_s,wall_s";
 
-/// Further columns if a method with a write cache is among the rows.
+/// Additional columns, if a row uses a method with a write cache.
 const FLUSHES: &str = ",flushes,directory_flushes";
 
 /// Row of the result.
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     arguments.format.print_report(&rows[..], report_text, csv, remarks)
 }
 
-/// Runs the first trial of the only case with a trace, which affects nothing but the run time.
+/// Runs the first trial of the only case with a trace. The trace affects only the run time.
 fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
     let [case] = cases else {
         let failure =
@@ -178,7 +178,7 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
     Ok((trial, start.elapsed()))
 }
 
-/// Returns all combinations, after checking each.
+/// Returns all combinations. Each has been checked.
 fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
     let compared = Comparison {
         machine: load_machine(&arguments.machine, &arguments.set.set)?,
@@ -200,7 +200,7 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
     choices.cases(&compared).map_err(refused)
 }
 
-/// Converts the error of choices that cannot be compared.
+/// Converts the error for choices that cannot be compared.
 pub(crate) fn refused(error: ComparisonError) -> Failure {
     match error {
         ComparisonError::Case { what, error } => Failure::usage(what, error),
@@ -216,7 +216,8 @@ pub(crate) fn refused(error: ComparisonError) -> Failure {
     }
 }
 
-/// Parses the named values without repetition. The name `all` adds the values in `all`; others may be named, too.
+/// Parses a list of values, and drops repetitions. The word `all` adds the values in `all`; other values can be listed,
+/// too.
 pub(crate) fn chosen<T>(option: &str, names: &[String], all: &[T]) -> Result<Vec<T>>
 where
     T: std::str::FromStr + Copy + PartialEq,

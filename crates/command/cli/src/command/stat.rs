@@ -16,12 +16,12 @@ use transfer::namespace::{FoundPath, Namespace, kind_name, shown};
 
 /// Show the attributes of a file: its size, permissions and times, its blocks, and which disk has which stripe.
 ///
-/// Every stripe is looked up on its disk. A stripe without any data does not exist, and has a dash instead of bytes; a
-/// question mark stands for an agent that does not answer.
+/// Each stripe is looked up on its disk. A stripe without data does not exist; it has a dash in place of the number of
+/// bytes. A question mark means that the disk's agent does not answer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The path of a file, directory or link.
+    /// Path of a file, directory or link.
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -47,13 +47,13 @@ enum Format {
     Json,
 }
 
-/// Stripe with its location, if known.
+/// Stripe with its location, if the location is known.
 #[derive(Serialize)]
 struct StripeRow {
     stripe: u32,
     agent: Option<String>,
     disk: Option<u32>,
-    /// `None` if the stripe does not exist.
+    /// Size in bytes; `None` if the stripe does not exist.
     bytes: Option<u64>,
 }
 
@@ -142,12 +142,12 @@ async fn path_as_json(namespace: &Namespace, path: &str, inode: &Inode) -> Resul
 }
 
 /// Returns the block size of a file and the locations of its stripes. A stripe without data has no location. Agent and
-/// disk are unknown if no answering agent has the disk.
+/// disk are unknown if no agent that answers has the disk.
 async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u64, Vec<StripeRow>)> {
     let connection = &namespace.connection;
     let file = connection.explained(path, namespace.tree.numbered(inode).await)?;
     let there = match connection.client.numbered_stripes(&file).await {
-        // Its stripes cannot be opened, but listed.
+        // The file cannot be opened, so list its stripes.
         Err(error) if matches!(*error, fs::Error::BlockTooLarge { .. }) => {
             let listed = connection.explained(path, connection.client.list_numbered().await)?;
             let own = listed.into_iter().filter(|(_, listed)| listed.file == file.number);

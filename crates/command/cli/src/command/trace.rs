@@ -1,6 +1,6 @@
-//! `starfish trace`: traces of agents on demand, analyses of traces, and exchange with other tools.
+//! `starfish trace`: records traces of agents, analyses traces, and exchanges them with other tools.
 //!
-//! - `trace/input.rs`: reads traces and reports their gaps and oddities
+//! - `trace/input.rs`: reads traces and reports gaps and irregularities in them
 //! - `trace/shown.rs`: formats texts and times of a trace
 //! - traces of agents, one file for each action: `trace/start.rs`, `trace/stop.rs`, `trace/record.rs`
 //! - analyses: `trace/summary.rs`, `trace/overlap.rs`, `trace/diff.rs`, `trace/explain.rs`
@@ -21,10 +21,10 @@ mod summary;
 use clap::{Args, Subcommand};
 use command_line::failure::Result;
 
-/// Record the work of agents; analyse traces: totals, overlaps, differences; export and import them.
+/// Record traces of agents, analyse traces (totals, overlaps, differences), and export or import traces.
 ///
-/// A trace, NAME.tlv, records the states of threads of programs, agents or simulated nodes over time. All commands that
-/// read traces also accept those of Perfetto, or in Chrome's JSON.
+/// A trace, NAME.tlv, records the states of threads over time. The threads are those of programs, agents or simulated
+/// nodes. All commands that read traces also accept Perfetto's traces and traces in Chrome's JSON format.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

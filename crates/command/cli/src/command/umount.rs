@@ -8,19 +8,19 @@ use command_line::say;
 
 use doctor::mounts;
 
-/// Unmount the directory of a `starfish mount`.
+/// Unmount a directory of `starfish mount`.
 ///
-/// The command flushes all written data to the disks of the agents. If the flush fails, it unmounts the directory
-/// nevertheless, and fails with the reason.
+/// The command flushes all written data to the disks of the agents. If the flush fails, it still unmounts the
+/// directory, and fails with the reason.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The directory.
+    /// Mount point.
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: PathBuf,
 
-    /// Detach the directory now, even if it is in use. It is unmounted when the last process leaves it; written data
-    /// reach the disks then.
+    /// Detach the directory now, even if it is in use. It is unmounted, and the last data are written to the disks,
+    /// when the last process leaves it.
     #[arg(long)]
     lazy: bool,
 }
@@ -38,8 +38,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     Ok(synced?)
 }
 
-/// Blocks until all written data are on the disks. Also waits for a mount that does not answer, since its process may
-/// be resumed; prints a notice then.
+/// Blocks until all written data are on the disks. If the mount does not answer, prints a notice and waits, because the
+/// process of the mount may be resumed.
 fn sync(directory: &Path) -> node::Result<()> {
     if let Some(silence) = mounts::silence(directory) {
         say!("starfish: {}", silence.also("This command waits for it."));

@@ -14,19 +14,20 @@ use command_line::failure::{Failure, Result};
 use command_line::say;
 use transfer::{interrupt, local};
 
-/// Show traces in a browser: the Thread Log Viewer.
+/// Show traces in a browser, with the Thread Log Viewer.
 ///
-/// The page has a time line of every process, node and thread, the durations of all calls, and their distribution. A
-/// server on this computer delivers it. The server answers only requests with the secret address that it prints, and
-/// reads only these files. It also shows the growth of files that are being written. Ctrl-C stops it.
+/// The page has a time line for every process, node and thread, and shows the durations of all calls and their
+/// distribution. A server on this computer delivers the page. The server answers only requests with the secret address
+/// that it prints, and reads only these files. The page also shows how files grow that are still being written. Ctrl-C
+/// stops the server.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Traces of Starfish, Perfetto or Chrome, on one clock.
+    /// Traces of Starfish, Perfetto or Chrome. They are put on one clock.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Show one time line per file, each starting at 0, for example a prediction next to a measurement.
+    /// Show a separate time line for each file, each starting at 0, for example a prediction next to a measurement.
     #[arg(long)]
     beside: bool,
 
@@ -75,7 +76,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if !arguments.no_open && open::that_detached(&address).is_err() {
         say!("starfish: cannot start a browser; open the address above");
     }
-    // An interruption is the regular end, and no failure.
+    // An interruption is the normal end, and no failure.
     let _ = stop.recv();
     Ok(())
 }
@@ -88,7 +89,7 @@ pub(crate) fn write_page(path: &Path, files: &TraceFiles, look: FirstLook) -> Re
     local::write(path, |output| output.write_all(page.as_bytes()))
 }
 
-/// Prints gaps and oddities of the files.
+/// Prints gaps and irregularities in the files.
 fn print_notes(notes: &[String]) {
     notes.iter().for_each(|note| say!("{}", shown::text(note)));
 }

@@ -1,7 +1,7 @@
-//! The agents of the file system, from the first of these sources that names any:
+//! The agents of the file system, from the first of these sources that names any agents:
 //!
 //! 1. `--agents HOST:PORT,HOST:PORT`
-//! 2. the environment variable `STARFISH_AGENTS`, written the same way
+//! 2. the environment variable `STARFISH_AGENTS`, in the same form
 //! 3. a configuration file: `--config FILE`
 //! 4. the files and records of [`agents::usual`]
 
@@ -22,8 +22,8 @@ pub(crate) struct AgentsArgs {
 
     /// File that names the agents: `agents = ["HOST:PORT", ...]`.
     ///
-    /// Without this option the agents are those of PDIOLCONF, ~/PDIOLconf or ~/.config/starfish/config.toml, or those
-    /// started by `starfish agents up`.
+    /// Default: the agents in PDIOLCONF, ~/PDIOLconf or ~/.config/starfish/config.toml, or those started by `starfish
+    /// agents up`.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -34,13 +34,13 @@ pub(crate) struct AgentsArgs {
     pub(crate) trace: TraceArgs,
 }
 
-/// Options below that have no effect without agents: `option_checks.rs` rejects them.
+/// Options that have no effect without agents; `option_checks.rs` rejects them then.
 pub(crate) const ASKED_AGENTS: [&str; 2] = ["config", "key"];
 
 /// Options of a command that uses agents only on request.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AskedAgentsArgs {
-    /// Use running agents, HOST:PORT separated by commas; without names, the agents that all commands use.
+    /// Use running agents: HOST:PORT, separated by commas. Without a value, use the agents that all commands use.
     #[arg(long, value_name = "HOST:PORT,...", num_args = 0..=1, value_delimiter = ',')]
     agents: Option<Vec<String>>,
 
@@ -62,7 +62,7 @@ impl AskedAgentsArgs {
         self.agents.is_some()
     }
 
-    /// Returns the named agents, or else those that other commands would use.
+    /// Returns the named agents, or else the agents that all other commands would use.
     pub(crate) fn cluster(&self) -> Result<Cluster> {
         let mut names = self.agents.clone().unwrap_or_default();
         if names.is_empty() {
@@ -79,8 +79,8 @@ impl AskedAgentsArgs {
 pub(crate) struct KeyArgs {
     /// File of the cluster key [default: ~/.config/starfish/key].
     ///
-    /// Agents and their clients need the same key. The first agent of a user creates it, and so does `starfish key
-    /// new`.
+    /// Agents and their clients need the same key. The first agent of a user creates it; `starfish key new` creates it,
+    /// too.
     #[arg(id = "key", long, value_name = "FILE", env = key::VARIABLE, value_parser = path_or_nothing())]
     file: Option<PathBuf>,
 }
@@ -88,13 +88,13 @@ pub(crate) struct KeyArgs {
 /// Option for a trace.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TraceArgs {
-    /// Add a trace of this program to a file when it ends: requests, waits, messages; the last 262144 events.
+    /// When this program ends, append a trace of its last 262144 events to this file: requests, waits and messages.
     #[arg(long, value_name = "FILE", env = TRACE_VARIABLE, value_parser = path_or_nothing())]
     trace: Option<PathBuf>,
 }
 
-/// Parses a path. Accepts an empty one, because an empty variable counts as unset; `option_checks.rs` rejects an empty
-/// option.
+/// Parses a path, which may be empty, because an empty environment variable counts as unset. `option_checks.rs` rejects
+/// an empty option.
 fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
@@ -114,7 +114,7 @@ impl KeyArgs {
 }
 
 impl AgentsArgs {
-    /// Returns the names of the agents as the user writes them. There is at least one.
+    /// Returns the names of the agents in the form of the command line. There is at least one.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         agents::names_among(&self.agents, self.config.as_deref()).map_err(wrong)
     }
@@ -124,7 +124,7 @@ impl AgentsArgs {
         named(self.names()?, self.connecting())
     }
 
-    /// Returns the settings for connections to agents, with an empty list of agents.
+    /// Returns the settings for connections to agents. The list of agents in it is empty.
     pub(crate) fn connecting(&self) -> Cluster {
         Cluster {
             agents: Vec::new(),
@@ -139,7 +139,7 @@ pub(crate) fn named(names: Vec<String>, connecting: Cluster) -> Result<Cluster> 
     Ok(Cluster { agents: agents::named(names).map_err(wrong)?, ..connecting })
 }
 
-/// Converts an error in the names of agents to a failure of usage.
+/// Converts an error in the names of agents to a failure because of wrong usage.
 fn wrong(error: node::Error) -> Failure {
     Failure::from(error).of_usage()
 }

@@ -16,7 +16,8 @@ pub(crate) struct ProgressArgs {
 /// Option for the number of rounds.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RoundsArgs {
-    /// Number of rounds of each measurement, also of those for predictions; the result is their median.
+    /// Number of rounds of each measurement, including measurements for predictions. The result is the median of the
+    /// rounds.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
 }
@@ -29,10 +30,10 @@ pub(crate) struct SeedArgs {
     pub(crate) seed: u64,
 }
 
-/// Option that changes the simulated machine.
+/// Option that changes values of the simulated machine.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SetArgs {
-    /// Change a number of the machine's description.
+    /// Change a value in the machine's description.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Options for the fields of a case: `file_size` is `--file-size`.
+//! Options for the fields of a case: the option of field `file_size` is `--file-size`.
 //!
 //! Names, values and meanings are defined in `crates/experiments/experiment/src/fields.rs`, also for plans and Python.
 
@@ -17,14 +17,14 @@ use command_line::durations;
 /// Values chosen for the fields.
 pub(crate) struct FieldOptions(pub(crate) Choices);
 
-/// Fields without an option here: commands have special options for them that accept several values. `contents` is
-/// `--phantom`.
+/// Fields without an option here. Commands have special options in place of them, which accept several values; for
+/// `contents` this is `--phantom`.
 const ELSEWHERE: [&str; 4] = ["machine", "method", "layout", "contents"];
 
-/// Fields that describe the array in the file; a request log determines them.
+/// Fields that describe the array in the file. With a request log they have no effect, because the log determines them.
 const OF_ARRAYS: [&str; 3] = ["file_size", "shape", "grid"];
 
-/// Fields for the service of I/O nodes and the transferred contents. Agents choose these themselves.
+/// Fields that set how I/O nodes serve requests, and what is transferred. Agents have their own settings for these.
 const OF_SIMULATION: [&str; 7] =
     ["phantom", "outstanding", "scheduling", "thread_per_request", "prefetch", "memget_writes", "buffers"];
 
@@ -38,7 +38,7 @@ pub(crate) fn option(field: &str) -> String {
 }
 
 fn argument<C: FieldSet>(field: &'static FieldOf<C>) -> Arg {
-    // Leaked, because clap needs it for the lifetime of the program.
+    // Leak the name, because clap needs it during the whole run of the program.
     let long: &'static str = field.name.replace('_', "-").leak();
     let argument = Arg::new(field.name).long(long).help(field.meaning.trim_end_matches('.'));
     let argument = match &field.takes {
@@ -67,10 +67,10 @@ fn words<C: FieldSet>(field: &'static FieldOf<C>) -> ValueParser {
     })
 }
 
-/// Value name of fields that are times. Plans accept fewer units for them.
+/// Value name of fields whose values are times. (Plans accept fewer units for them.)
 const TIME: &str = "TIME";
 
-/// Parses a duration as in all options, and returns it in a form that plans accept.
+/// Parses a duration like all options do, and returns it in a form that plans accept.
 fn time(word: &str) -> Result<String, String> {
     durations::parse(word).map(|time| format!("{} ns", time.as_nanos()))
 }
@@ -85,7 +85,7 @@ impl Args for FieldOptions {
     }
 }
 
-/// Returns the choices given for these fields.
+/// Returns the choices that the command line gives for these fields.
 fn given<C: FieldSet>(
     fields: impl Iterator<Item = &'static FieldOf<C>>,
     matches: &ArgMatches,
@@ -118,14 +118,14 @@ pub(crate) struct ReplayOptions {
     pub(crate) choices: Choices,
     /// True if the block size was given.
     pub(crate) is_block_given: bool,
-    /// The same for the numbers of outstanding and of queued requests.
+    /// The same for the numbers of outstanding and queued requests.
     is_outstanding_given: bool,
     is_queued_given: bool,
 }
 
 impl ReplayOptions {
-    /// Returns the options for the replay of a log. For a log with calls of programs on agents, missing options have
-    /// the values of agents, and the block size of the log.
+    /// Returns the options for the replay of a log. If the log has calls of programs on agents, options that were not
+    /// given have the values of agents, and the block size is that of the log.
     pub(crate) fn options(&self, log: &RequestLog) -> Options {
         let chosen = self.choices.options;
         let Some(calls) = log.calls() else { return chosen };

@@ -13,7 +13,7 @@ pub(crate) fn disk_count(text: &str) -> Result<NonZeroU32, String> {
     positive::<u32>(text).map(|count| NonZeroU32::new(count).expect("it is positive"))
 }
 
-/// Parses a number of at least 1. Replaces clap's range, whose message includes the irrelevant largest value.
+/// Parses a number of at least 1. Unlike clap's range, its message does not include the irrelevant maximum.
 pub(crate) fn positive<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number != T::default());
     number.ok_or_else(|| "expected a whole number, 1 or more".to_owned())

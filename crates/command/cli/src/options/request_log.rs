@@ -23,12 +23,13 @@ pub(crate) struct InputArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     input_format: Option<InputFormat>,
 
-    /// Title of a column of comma-separated values: of time, node, file, operation, offset, bytes, took or end. A unit
-    /// may follow a colon: s, ms, us, 100ns or ns for times, sectors or a number of bytes for offset and bytes.
+    /// Title of a column of comma-separated values. COLUMN is time, node, file, operation, offset, bytes, took or end.
+    /// A unit can follow after a colon: s, ms, us, 100ns or ns for times; sectors or a number of bytes for offset and
+    /// bytes.
     #[arg(long, value_name = "COLUMN=TITLE[:UNIT]", value_parser = column)]
     column: Vec<(String, String)>,
 
-    /// Titles of all columns of comma-separated values whose first line is a request, for example
+    /// Titles of all columns, for comma-separated values whose first line is already a request. Example:
     /// time:100ns,host,file,operation,offset,bytes.
     #[arg(long, value_name = "TITLE,...")]
     titles: Option<String>,
@@ -69,7 +70,7 @@ fn column(text: &str) -> std::result::Result<(String, String), String> {
 }
 
 impl InputArgs {
-    /// Returns the name of the log, for messages.
+    /// Returns the name of the log for error messages.
     pub(crate) fn name(&self) -> String {
         let first = self.logs.first().map_or(String::new(), |log| log.display().to_string());
         match self.logs.len() {
@@ -149,7 +150,7 @@ fn refused(name: String, error: &request_log::Error) -> Failure {
     }
 }
 
-/// Returns the remedy, extended by the options that implement it.
+/// Returns the remedy, followed by the options that implement it.
 fn with_options(remedy: &str) -> String {
     let option = [
         ("Sort the log by time", "--sort sorts it."),

@@ -1,6 +1,6 @@
-//! Finds a study: a built-in one, or a folder.
+//! Finds a study: a built-in study, or one in a folder.
 //!
-//! In both cases it is a folder with plans (`*.toml`), and published tables (`*.csv`) in its subfolder `published`.
+//! A study is a folder with plans (`*.toml`), and with published tables (`*.csv`) in its subfolder `published`.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ const PUBLISHED: &str = "published";
 /// File with the statements of a report.
 const STATEMENTS: &str = "statements.csv";
 
-/// Size limit of a plan or table in bytes.
+/// Maximum size of a plan or table in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Study of either kind.
@@ -45,7 +45,7 @@ struct Read {
     text: String,
 }
 
-/// Finds, reads and checks the built-in study of this name, or the one in this folder.
+/// Finds, reads and checks the study: the built-in one of this name, or the one in this folder.
 pub(crate) fn load(name_or_path: &str) -> Result<AnyStudy> {
     let built_in = BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
     let (name, plans, published, statements) = match built_in {
@@ -62,7 +62,7 @@ pub(crate) fn load(name_or_path: &str) -> Result<AnyStudy> {
         None => {
             let path = Path::new(name_or_path);
             let plans = in_folder(path, "toml").map_err(|error| not_found(name_or_path, error))?;
-            // A study without published tables lacks this folder.
+            // A study without published tables does not have this folder.
             let published = path.join(PUBLISHED);
             let tables = if published.is_dir() { in_folder(&published, "csv") } else { Ok(Vec::new()) };
             let tables = tables.map_err(|error| Failure::usage(published.to_string_lossy(), error))?;
@@ -83,7 +83,7 @@ pub(crate) fn load(name_or_path: &str) -> Result<AnyStudy> {
     Ok(AnyStudy::Methods(study))
 }
 
-/// Returns the name of the study in a folder: the folder's name.
+/// Returns the name of the study in a folder, which is the name of the folder.
 fn folder_name(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole.file_name().map_or_else(|| "study".to_owned(), |name| name.to_string_lossy().into_owned())
@@ -98,7 +98,7 @@ fn not_found(name: &str, error: std::io::Error) -> Failure {
     ))
 }
 
-/// Returns the files of a built-in folder with this extension, by name.
+/// Returns the files in a built-in folder that have this extension, by name.
 fn embedded(study: &str, dir: &Dir<'_>, extension: &str) -> Vec<Read> {
     let with_extension =
         dir.files().filter(|file| file.path().extension().is_some_and(|end| end == extension));
@@ -111,7 +111,7 @@ fn embedded(study: &str, dir: &Dir<'_>, extension: &str) -> Vec<Read> {
     files
 }
 
-/// Returns the files of a folder with this extension, by name.
+/// Returns the files in a folder that have this extension, by name.
 fn in_folder(folder: &Path, extension: &str) -> std::io::Result<Vec<Read>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,7 +1,7 @@
 //! Values of options for completion by Tab: methods, machines, patterns, names of files, agents.
 //!
-//! Options are identified by their names in the program. Options with values known to clap, and paths, are not listed
-//! here.
+//! Options are identified by their names in the program. Options whose values clap already knows, and options whose
+//! values are paths, are not listed here.
 
 use clap::Command;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -27,7 +27,7 @@ pub(crate) fn known(program: Command) -> Command {
     })
 }
 
-/// Returns the values of an argument of a command, or `None` if they are unknown here.
+/// Returns the values of an argument of a command, or `None` if this table does not list them.
 fn values(command: &str, argument: &str) -> Option<Values> {
     let machines = || names(MachineDescription::BUILT_IN);
     let disks = || names(DiskDescription::BUILT_IN);
@@ -56,7 +56,7 @@ fn values(command: &str, argument: &str) -> Option<Values> {
     })
 }
 
-/// Returns a parser for the name of a disk schedule.
+/// Returns a parser for the name of a disk scheduling order.
 pub(crate) fn scheduling() -> impl TypedValueParser<Value = Scheduling> {
     let value = |scheduling: Scheduling| PossibleValue::new(scheduling.name()).help(scheduling.meaning());
     PossibleValuesParser::new(Scheduling::ALL.map(value)).map(|name| name.parse().expect("one of these"))

@@ -6,12 +6,12 @@ use jiff::{Timestamp, tz::TimeZone};
 use machine::Duration;
 use namespace::UnixTime;
 
-/// Formats a date to the second, in the time zone of `TZ`, or else of this computer. `at` is the time since 1970.
+/// Formats a date to the second. `at` is the time since 1970. The time zone is that of `TZ`, or else of this computer.
 pub(crate) fn of(at: Duration) -> String {
     in_zone(i128::from(at.as_nanos()))
 }
 
-/// Formats a date as [`of`] does, from nanoseconds since 1970, which may be negative.
+/// Formats a date like [`of`]. `at` is in nanoseconds since 1970, and may be negative.
 pub(crate) fn of_unix(at: UnixTime) -> String {
     in_zone(at.into())
 }
@@ -19,18 +19,18 @@ pub(crate) fn of_unix(at: UnixTime) -> String {
 fn in_zone(nanoseconds: i128) -> String {
     let date = Timestamp::from_nanosecond(nanoseconds);
     let date = date.map(|date| date.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string());
-    date.unwrap_or_else(|_| "a date that is none".to_owned())
+    date.unwrap_or_else(|_| "an invalid date".to_owned())
 }
 
-/// Formats a date for programs (RFC 3339), from nanoseconds since 1970, which may be negative.
+/// Formats a date for programs (RFC 3339). `at` is in nanoseconds since 1970, and may be negative.
 pub(crate) fn for_programs(at: UnixTime) -> String {
-    Timestamp::from_nanosecond(at.into()).expect("300 years at most").to_string()
+    Timestamp::from_nanosecond(at.into()).expect("the range of nanoseconds is small enough").to_string()
 }
 
 /// Returns the age of a date, or zero if it is in the future.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the date that another computer wrote down is compared with ours"
+    reason = "the date from another computer is compared with the clock of this one"
 )]
 pub(crate) fn age(at: Duration) -> std::time::Duration {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Output of results.
 //!
 //! - `row_format.rs`: rows and reports, as a table, CSV or JSON
-//! - `plan_lines.rs`: results of plans; `pattern_picture.rs`: owners of the records of a file
+//! - `plan_lines.rs`: results of plans; `pattern_picture.rs`: pictures of access patterns
 //! - `date.rs`: dates
 
 pub(crate) mod date;

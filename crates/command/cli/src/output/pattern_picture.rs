@@ -1,6 +1,6 @@
-//! Picture of an access pattern: the owner of each record of a small file among the compute nodes.
+//! Picture of an access pattern: it shows which compute node owns each record of a small file.
 //!
-//! All owners come from the crate `layout`, which also moves files; this file does not interpret patterns.
+//! All owners are computed by the crate `layout`, which also transfers files; this file does not interpret patterns.
 
 use command_line::counted;
 use layout::{Extent, LayoutError, Pattern, Problem, Shape, View};
@@ -12,16 +12,16 @@ pub(crate) struct Picture {
     nodes: u32,
     /// Owners of each record, in file order.
     owners: Vec<Vec<u32>>,
-    /// Sizes in records of each node's chunks; nodes without records are omitted.
+    /// Sizes of the chunks of each node, in records. Nodes without records are omitted.
     chunks: Vec<Vec<u64>>,
 }
 
 impl Picture {
-    /// Returns the picture of `pattern` for the nodes and the file of `problem`, with the file drawn as a matrix of
+    /// Returns the picture of `pattern` for the nodes and the file of `problem`. The file is drawn as a matrix of
     /// `shape`.
     ///
     /// # Errors
-    /// If pattern and problem do not fit together, as in an experiment.
+    /// If the problem does not fit the pattern, as in an experiment.
     pub(crate) fn of(pattern: Pattern, problem: &Problem, shape: Shape) -> Result<Picture, LayoutError> {
         let view = pattern.view(problem)?;
         let record = |offset| view.pieces(Extent::new(offset * problem.record_bytes, problem.record_bytes));
@@ -54,7 +54,7 @@ impl Picture {
         format!("{who} {} of {}", amount(counts, "chunk"), amount(sizes, "record"))
     }
 
-    /// Returns the picture as text, with the number of the owner for each record.
+    /// Returns the picture as text. Each record is shown as the number of its owner.
     pub(crate) fn lines(&self) -> Vec<String> {
         let width = (self.nodes - 1).to_string().len();
         let cell = |owners: &Vec<u32>| match owners[..] {
@@ -69,7 +69,7 @@ impl Picture {
         lines
     }
 
-    /// Returns the text to the right of the records, line by line: the name first.
+    /// Returns the lines of text to the right of the records. The first line is the name.
     fn words(&self) -> Vec<String> {
         let mut words = vec![self.name.clone()];
         words.extend(sentence(&self.name).split(", ").map(str::to_owned));
@@ -78,8 +78,8 @@ impl Picture {
         words
     }
 
-    /// Returns the picture as an SVG drawing: the records row by row, and below them in file order. The background is
-    /// transparent, and the grey of the text is readable on white and on black.
+    /// Returns the picture as an SVG drawing: the records row by row, and below them the records in file order. The
+    /// background is transparent, and the grey of the text is readable on white and on black.
     pub(crate) fn svg(&self) -> Vec<String> {
         let Shape { rows, columns } = self.shape;
         let strip = STRIP_WIDTH / self.owners.len().max(1) as f64;
@@ -124,11 +124,12 @@ impl Picture {
     }
 }
 
-/// Side length of a record in a drawing, and the width of all records in a line; in pixels.
+/// Side length of a record, and width of all records in file order; both in pixels.
 const CELL: f64 = 22.0;
 const STRIP_WIDTH: f64 = 384.0;
 
-/// Width in pixels to reserve for a character of 12-pixel text. Characters of system fonts need 6 on average.
+/// Width in pixels to reserve for a character of 12-pixel text. Characters of system fonts have a mean width of 6
+/// pixels.
 const CHARACTER: f64 = 6.5;
 
 /// Returns the width in pixels of the longest line.
@@ -139,11 +140,11 @@ fn words_width(words: &[String]) -> f64 {
 /// Colour of text on any background: contrast 4.5 to 1 on white, 4.6 to 1 on black.
 const GREY: &str = "#767676";
 
-/// Colours of nodes, light enough for black numbers. They repeat after the last.
+/// Colours of nodes, light enough for black numbers. Further nodes use the same colours again.
 const COLOURS: [&str; 8] =
     ["#8ecae6", "#ffb703", "#95d5b2", "#f4a6b7", "#cdb4db", "#e9c46a", "#a8dadc", "#d4a373"];
 
-/// Draws a rectangle divided among the colours of its owners.
+/// Draws a rectangle divided into equal parts in the colours of its owners.
 fn square(x: f64, y: f64, width: f64, height: f64, owners: &[u32]) -> Vec<String> {
     let each = width / owners.len().max(1) as f64;
     let part = |(index, &node): (usize, &u32)| {
@@ -161,7 +162,7 @@ fn chunks(view: &View, node: u32) -> Vec<u64> {
     view.chunks(node).map(|chunk| chunk.bytes / view.record_bytes()).collect()
 }
 
-/// Formats a number of things, or the range of several numbers.
+/// Formats a number of things; several different numbers become a range.
 fn amount(numbers: impl Iterator<Item = u64> + Clone, of: &str) -> String {
     let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
     let most_of = counted(most, of);

@@ -193,10 +193,10 @@ fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
     assert_eq!(agents_below(home.0.path()), [0; 0]);
     let stderr = home.fail(&["agents", "status"]);
     assert!(
-        stderr.contains("none of the 3 of this set runs") && stderr.contains("`starfish agents up`"),
+        stderr.contains("none of the 3 agents of this set runs") && stderr.contains("`starfish agents up`"),
         "{stderr}"
     );
-    assert!(home.run(&["agents", "down"]).1.contains("None was running"));
+    assert!(home.run(&["agents", "down"]).1.contains("No agent was running"));
 
     // It is restarted as before: ports, options, files.
     let (fourth, stderr) = home.run(&["agents", "up"]);
@@ -234,7 +234,8 @@ fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
     assert_eq!(agents_below(home.0.path()).len(), 2);
     for state in ["running", "stopped"] {
         let stderr = home.fail(&["agents", "up", "--local", "1"]);
-        for part in ["1 file has a stripe on local 1\n", "`starfish agents up` starts all 2", "--anew"] {
+        for part in ["1 file has a stripe on local 1\n", "`starfish agents up` starts all 2 agents", "--anew"]
+        {
             assert!(stderr.contains(part), "{state}: {part}: {stderr}");
         }
         home.run(&["agents", "down"]);
@@ -494,9 +495,11 @@ fn hosts_are_reached_over_ssh() {
     home.run(&["agents", "up", "--ssh", &ssh]);
 
     let stderr = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);
-    assert!(stderr.contains("it has another set, with") && stderr.contains("agents down"), "{stderr}");
+    assert!(stderr.contains("it already holds a different set, with") && stderr.contains("agents down"),
+        "{stderr}"
+    );
     let stderr = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
-    assert!(stderr.contains("none of the 2 of this set runs"), "{stderr}");
+    assert!(stderr.contains("none of the 2 agents of this set runs"), "{stderr}");
     // An agent on an unreachable host stays in the record.
     home.fail(&["agents", "down", "--ssh", "/nonexistent/ssh"]);
     let (_, stderr) = home.run(&["agents", "down", "--ssh", &ssh]);

@@ -1,4 +1,4 @@
-//! `starfish advise io`: the gain of a recorded program from other methods and settings.
+//! `starfish advise io`: predicts the gain of a recorded program from other methods and settings.
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
@@ -18,9 +18,9 @@ use studies::described::load_machine;
 ///
 /// The log was recorded by STARFISH_MPI_RECORD (FILE.0, FILE.1 and so on), with collective calls and the striping of
 /// files. In any other request log, all requests count as independent. The command simulates the given machine in the
-/// configuration of agents: first the recorded run, then one change at a time, then the possible changes that still
-/// gain together. Gains are relative to the time until all data are on the disks, with 95 % confidence intervals.
-/// Changes that gain less than 1 %, or possibly nothing, are not advised.
+/// configuration of agents: first the recorded run, then each change alone, then a combination of the changes with the
+/// largest gains. Gains are relative to the time until all data are on the disks, with 95 % confidence intervals. A
+/// change is not advised if its gain is less than 1 %, or not certain.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct IoArguments {
@@ -50,7 +50,8 @@ pub(super) struct IoArguments {
     #[command(flatten)]
     seed: SeedArgs,
 
-    /// Output format: a row for each alternative. As CSV the reasons go to standard error; JSON is one object.
+    /// Output format: a row for each alternative. With CSV, the reasons are printed on standard error. JSON is one
+    /// object.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
@@ -105,7 +106,7 @@ fn report_lines(name: &str, advice: &IoAdvice) -> Vec<String> {
     lines
 }
 
-/// Formats the new value of an alternative.
+/// Formats the setting to which an alternative changes.
 fn to(one: &IoAlternative) -> String {
     let unit = Size(one.stripe_unit_bytes).rounded();
     match one.change {
@@ -119,7 +120,7 @@ fn to(one: &IoAlternative) -> String {
     }
 }
 
-/// Returns lines with the recommendation, and the accuracy of the prediction for the recorded run.
+/// Returns lines with the recommendation, and with the accuracy of the simulation of the recorded run.
 fn reasons(advice: &IoAdvice) -> Vec<String> {
     let calls = if advice.with_think_time { "its calls and the time between them" } else { "its calls" };
     let simulated = shown(advice.simulated_s);
@@ -162,12 +163,12 @@ fn reasons(advice: &IoAdvice) -> Vec<String> {
     lines
 }
 
-/// Formats a part in percent, without a negative zero.
+/// Formats a share in percent, without a negative zero.
 fn in_percent(part: f64) -> String {
     format!("{:.1}", (1000.0 * part).round() / 10.0 + 0.0)
 }
 
-/// Formats an interval of parts in percent.
+/// Formats an interval of shares in percent.
 fn between(part: f64, half_width: f64) -> String {
     let (least, most) = (in_percent(part - half_width), in_percent(part + half_width));
     if least == most { least } else { format!("{least} to {most}") }

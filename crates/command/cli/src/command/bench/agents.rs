@@ -24,10 +24,10 @@ use transfer::interrupt::Interruption;
 use transfer::memory;
 use transfer::preflight;
 
-/// Default percentage of reads in a mixed workload, the usual one.
+/// Default percentage of reads in a mixed workload. This value is common.
 const MIX: u8 = 70;
 
-/// Further options below that have no effect without agents.
+/// Options below that have no effect without agents, in addition to those that select agents.
 pub(crate) const OF_AGENTS: [&str; 11] = [
     "operation",
     "order",
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=99))]
     mix: Option<u8>,
 
-    /// Bytes of a request, at a multiple of this size [default: a block].
+    /// Size of a request; requests begin at multiples of it [default: a block].
     #[arg(long, value_name = "SIZE")]
     record: Option<Size>,
 
@@ -81,32 +81,32 @@ pub(crate) struct Options {
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     outstanding: u32,
 
-    /// Number of requests of each client [default without --duration: one for each record of its part].
+    /// Number of requests of each client [default without --duration: one for each record of its part of the file].
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     requests: Option<u64>,
 
-    /// Duration of each workload, for example 30s; clients access the file repeatedly.
+    /// Duration of each workload, for example 30s. Clients access the file repeatedly in this time.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
     #[command(flatten)]
     seed: SeedArgs,
 
-    /// Predict the same for this machine: a name that `starfish machines` lists, or a TOML file.
+    /// Predict the same workload for this machine: a name that `starfish machines` lists, or a TOML file.
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
 
-    /// Change a number of the machine's description.
+    /// Change a value in the machine's description.
     #[arg(long, value_name = "KEY=VALUE", requires = "machine")]
     set: Vec<String>,
 
-    /// Report the bottleneck of each workload on standard error: disks, links, processors or waiting. All nodes record
-    /// their work for this. Without --agents, each method is recorded in an additional, unmeasured round.
+    /// Report the bottleneck of each workload on standard error: disks, links, processors or waiting. For this, all
+    /// nodes record their work. Without --agents, each method is recorded in an additional, unmeasured round.
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Output format: a row for the reads and one for the writes of each workload, and JSON is one object; without
-    /// --agents, a row for each method.
+    /// Output format. With --agents: a row for the reads and a row for the writes of each workload; JSON is one object.
+    /// Without --agents: a row for each method.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     pub(crate) format: RowFormat,
 
@@ -114,23 +114,23 @@ pub(crate) struct Options {
     progress: ProgressArgs,
 }
 
-/// Work of a workload.
+/// Operations of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Work {
-    /// Read a file that was laid out before.
+    /// Read a file that was written before.
     Read,
     /// Write a new file.
     Write,
-    /// Read a file that was laid out before, and write the same data again.
+    /// Read a file that was written before, and write the same data again.
     Mixed,
 }
 
-/// Order of records.
+/// Order of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OrderName {
     /// In ascending order.
     Sequential,
-    /// In random order: each record once, then in another random order.
+    /// In random order. Each pass accesses each record once, in a new order.
     Random,
 }
 
@@ -167,7 +167,7 @@ impl OrderName {
     }
 }
 
-/// Workload with its names.
+/// A workload, with its names.
 struct Cell {
     order: OrderName,
     work: Work,
@@ -182,7 +182,7 @@ pub(crate) struct File {
 }
 
 impl Options {
-    /// Returns true if running agents are to be measured.
+    /// Returns true if the user has requested a measurement of running agents.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.asked.are_asked_for()
     }
@@ -239,7 +239,7 @@ impl Options {
         self.mix.unwrap_or(MIX)
     }
 
-    /// Returns each combination of work and order. Checks the options before any request to the agents.
+    /// Returns each combination of operations and order. Checks the options before any request to the agents.
     fn cells(&self, file: File) -> Result<Vec<Cell>> {
         let record = self.record(file);
         if record > file.bytes {
@@ -289,7 +289,7 @@ impl Options {
         Ok(cells)
     }
 
-    /// Checks the remaining options before any request to the agents.
+    /// Checks all other options before any request to the agents.
     fn check(&self, file: File) -> Result<()> {
         preflight::check_block(file.block)?;
         let needed = u64::from(self.clients) * u64::from(self.outstanding) * self.record(file).0;

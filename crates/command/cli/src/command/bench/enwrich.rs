@@ -27,18 +27,19 @@ use crate::output::row_format::RowOutput;
 
 /// Measure processes that write one shared file in small records: traditional, two-phase, disk-directed, write-cached.
 ///
-/// Starts agents on loopback, whose disks take the times of a model, and processes that write. The time ends when all
-/// data are on the disks; the written data are checked. With a request for each record only the first part of the file
-/// is written. Next to each measurement is the prediction of the simulated machine `loopback` with the same disks. The
-/// latency is that of one record; a process whose cache is full waits for the flush. The files are in TMPDIR.
+/// Starts agents on loopback, whose disks take the times of a model, and processes that write to them. The time ends
+/// when all data are on the disks; the written data are checked. With a request for each record, only the first part of
+/// the file is written. Next to each measurement is the prediction of the simulated machine `loopback` with the same
+/// disks. The latency is that of one record; a process whose cache is full waits for the flush. The files are in
+/// TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Patterns of the reports. Collective methods write one array only.
+    /// Patterns of the reports. Collective methods can write only one array.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wcc,wbb,wss,wrnnbb")]
     patterns: Vec<ArrayPattern>,
 
-    /// Sizes of a record.
+    /// Sizes of records.
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "8,64,512,8192")]
     records: Vec<Size>,
 
@@ -46,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_name = "METHOD,...", value_delimiter = ',')]
     methods: Vec<WriteMethod>,
 
-    /// Size of all files of a pattern together.
+    /// Total size of all files of a pattern.
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     file_size: Size,
 
@@ -58,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
     agents: u8,
 
-    /// Memory of each process's write cache.
+    /// Size of each process's write cache.
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     write_cache: Size,
 
@@ -73,12 +74,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     rounds: RoundsArgs,
 
-    /// Predict for this machine and measure nothing.
+    /// Predict for this machine, and measure nothing.
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
-    /// Trace the measurement, which must be a single one: processes and agents in NAME.tlv, the prediction in
-    /// NAME-predicted.tlv. Both begin with the first write and end with the last byte on the disks.
+    /// Trace the measurement, which must be a single one. NAME.tlv has the processes and agents, NAME-predicted.tlv the
+    /// prediction. Both begin with the first write and end when the last byte is on the disks.
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
@@ -106,7 +107,7 @@ Examples:
 /// Remedy if there is more than one measurement.
 const ONE: &str = "Name one of --patterns, --records and --methods.";
 
-/// Name for the disk under TMPDIR.
+/// Name of the disk under TMPDIR.
 const HOST: &str = "host";
 
 /// Runs the command.

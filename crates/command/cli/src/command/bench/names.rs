@@ -23,17 +23,17 @@ use super::TracePageArgs;
 use crate::options::experiment::RoundsArgs;
 use crate::output::row_format::RowOutput;
 
-/// Measure small files: the number of them that clients create, stat, list and remove in a second.
+/// Measure small files: how many of them clients create, stat, list and remove in a second.
 ///
-/// Starts agents on loopback, one of which keeps the namespace. Each client is a node of this process with a separate
-/// directory. The time ends when the last client is done and all others can see its names and contents; nothing waits
-/// for the media. Created files are checked, and removed. Next to each measurement is the prediction of the simulated
-/// machine `loopback`. For it the costs of messages, the metadata store and creating files are measured on this
-/// computer first. The files are in TMPDIR.
+/// Starts agents on loopback; one of them is the metadata server. Each client is a node of this process with a separate
+/// directory. The time ends when the last client is done and all others can see its names and contents; no operation
+/// waits for stable storage. Created files are checked and removed. Next to each measurement is the prediction of the
+/// simulated machine `loopback`, for which the costs of messages, of the metadata store and of creating files are first
+/// measured on this computer. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Work of the clients on their files [default: all].
+    /// Operations of the clients on their files [default: all].
     #[arg(long, value_enum, value_name = "WORK,...", value_delimiter = ',')]
     work: Vec<NameWork>,
 
@@ -42,11 +42,11 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: Vec<u32>,
 
-    /// Files of each client.
+    /// Number of files of each client.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     files: u32,
 
-    /// Bytes of a file.
+    /// Size of each file.
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     file_size: Size,
 
@@ -58,25 +58,25 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
     agents: u8,
 
-    /// Model whose times the disks take, or `memory` for none: files stay in the page cache, as small ones do for a
-    /// while.
+    /// Model whose times the disks take, or `memory` for no model: files stay in the page cache, as small files do for
+    /// a while.
     #[arg(long, value_name = "NAME", default_value = MEMORY, conflicts_with = "predict")]
     disk_model: String,
 
     #[command(flatten)]
     rounds: RoundsArgs,
 
-    /// Predict for this machine and measure nothing. Its description needs a section `metadata`.
+    /// Predict for this machine, and measure nothing. Its description needs a section `metadata`.
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
-    /// Report the bottleneck of each measurement on standard error: processors, links or waiting. All nodes record
-    /// their work for this, including the creation of files beforehand.
+    /// Report the bottleneck of each measurement on standard error: processors, links or waiting. For this, all nodes
+    /// record their work, including the creation of files before the measurement.
     #[arg(long, conflicts_with_all = ["predict", "rounds"])]
     explain: bool,
 
-    /// Trace and explain the measurement, which must be a single one: clients and agents in NAME.tlv, the prediction in
-    /// NAME-predicted.tlv.
+    /// Trace and explain the measurement, which must be a single one. NAME.tlv has the clients and agents,
+    /// NAME-predicted.tlv the prediction.
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
@@ -99,10 +99,10 @@ Examples:
 /// Remedy if there is more than one measurement.
 const ONE: &str = "Name one of --work and one of --clients.";
 
-/// Name for no disk model, as in a machine's description.
+/// Word for no disk model, as in a machine's description.
 const MEMORY: &str = "memory";
 
-/// Limit of the size of a file in bytes: larger ones would measure disks, not names.
+/// Maximum size of a file in bytes. Larger files would measure disks instead of operations on names.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs the command.
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.file_size.0 > FILE_BYTES_MAX {
         let why = format!("expected at most {}", Size(FILE_BYTES_MAX));
         let failure = Failure::usage(format!("--file-size {}", arguments.file_size), why);
-        return Err(failure.remedy("`starfish bench --agents` measures large ones."));
+        return Err(failure.remedy("`starfish bench --agents` measures large files."));
     }
     arguments.output.check()?;
     arguments.trace_page.check()?;
@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let progress = Progress::count(arguments.output.progress.show, "names", cells.len() as u64);
     let mut rows = Vec::new();
-    // Costs on this computer, measured once for each number of clients.
+    // The costs on this computer are measured once for each number of clients.
     let mut with_costs = BTreeMap::new();
     for cell in &cells {
         let measured = agents
@@ -166,7 +166,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.trace_page.write([measured, predicted])
 }
 
-/// Measures a cell, with an explanation or a trace if requested.
+/// Measures a cell. Explains or traces it if requested.
 fn measured(explain: bool, trace: Option<&Path>, agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
     let is_recorded = explain || trace.is_some();
     if is_recorded {

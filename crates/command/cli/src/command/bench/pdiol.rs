@@ -1,4 +1,4 @@
-//! `starfish bench pdiol`: runs the benchmark of the thesis on PDIOL on this computer, predicted and measured.
+//! `starfish bench pdiol`: runs the benchmark of the PDIOL thesis on this computer, predicted and measured.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,14 +26,14 @@ use studies::bench::times::Times;
 use studies::described::load_streaming_model;
 use transfer::local;
 
-/// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
+/// Run the benchmark of the PDIOL thesis: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
 ///
 /// Starts agents on loopback, whose disks take the times of a model, and runs programs on their files with several
-/// windows; their output is verified. cat and grep read. sort writes runs as temporary files, reads them and writes the
-/// merged lines; bzip2 compresses. With modelled disks, striped or local, these programs read all bytes from disk and
-/// write all bytes to disk. Next to each measurement of cat and grep is the prediction of the simulated machine for
-/// this computer. All ratios are of this one run. The files are in TMPDIR: writing is no faster than the disk under
-/// that directory.
+/// prefetch windows; the output is verified. cat and grep read. sort writes runs as temporary files, reads them and
+/// writes the merged lines; bzip2 compresses. With modelled disks, striped or local, these programs read all bytes from
+/// disk and write all bytes to disk. Next to each measurement of cat and grep is the prediction of the simulated
+/// machine for this computer. All ratios are from this one run. The files are in TMPDIR, so writing is no faster than
+/// the disk under that directory.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -41,7 +41,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "8MiB,32MiB")]
     sizes: Vec<Size>,
 
-    /// The sizes of the thesis and 1 GiB: 8, 32, 128, 512 and 1024 MiB. Takes about two hours, and 8 GiB of TMPDIR.
+    /// Use the sizes of the thesis and 1 GiB: 8, 32, 128, 512 and 1024 MiB. This takes about two hours, and 8 GiB of
+    /// TMPDIR.
     #[arg(long, conflicts_with = "sizes")]
     full: bool,
 
@@ -50,8 +51,8 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u8).range(1..=4))]
     disks: Vec<u8>,
 
-    /// Windows: numbers of pages, or adaptive [default: 1, 4, 16, 64, 256 and adaptive for cat and grep; 16 and
-    /// adaptive for sort and bzip2, which take longer].
+    /// Prefetch windows: numbers of pages, or adaptive [default: 1, 4, 16, 64, 256 and adaptive for cat and grep; 16
+    /// and adaptive for sort and bzip2, which take longer].
     #[arg(long, value_name = "PAGES,...", value_delimiter = ',')]
     windows: Vec<Prefetch>,
 
@@ -59,14 +60,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_name = "PROGRAM,...", value_delimiter = ',')]
     programs: Vec<Application>,
 
-    /// Disk model, with a known rate: a streaming one.
+    /// Disk model. It must be a streaming one, which has a known rate.
     #[arg(long, value_name = "NAME", default_value = "st318416w")]
     disk_model: String,
 
-    /// Use the disk under TMPDIR instead of modelled ones: ordinary files used locally, and agents with their
-    /// directories there. Before each run the system's page cache is written and dropped, if the file system there
-    /// supports that; tmpfs does not. Caches of the disk and its host cannot be dropped, and four directories on
-    /// one disk share that disk. Temporary files stay in memory as usual. Nothing is predicted.
+    /// Use the disk under TMPDIR instead of modelled disks: ordinary files for the local disk, and agents with
+    /// directories on it. Before each run the system's page cache is written and dropped, if that file system supports
+    /// it (tmpfs does not). The caches of the disk and of its host cannot be dropped, and all four agents share the one
+    /// disk. Temporary files stay in memory as usual. Nothing is predicted.
     #[arg(long, conflicts_with_all = ["disk_model", "predict"])]
     host_disks: bool,
 
@@ -105,10 +106,10 @@ Examples:
 /// The sizes of the thesis, and one more.
 const FULL: [Size; 5] = [Size(8 << 20), Size(32 << 20), Size(128 << 20), Size(512 << 20), Size(1 << 30)];
 
-/// Minimum size of a measured file in bytes. A smaller one, striped over four agents, would stay in their caches.
+/// Minimum size of a measured file in bytes. A smaller file, striped over four agents, would fit into their caches.
 const MEASURED_BYTES_MIN: u64 = 8 << 20;
 
-/// Parses a size that four senders can share.
+/// Parses a size that can be divided among four senders.
 fn whole_mib(text: &str) -> std::result::Result<Size, String> {
     let size: Size = text.parse()?;
     let fits = size.0 > 0 && size.0.is_multiple_of(4 << 20);
@@ -118,7 +119,7 @@ fn whole_mib(text: &str) -> std::result::Result<Size, String> {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let plan = plan(&arguments)?;
-    // Fail now, not after an hour of measuring.
+    // Fail now, not after an hour of measurements.
     arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
     let mut results = match &arguments.predict {
         Some(machine) => predicted(&plan, &ProgramPredictor::of(machine)?)?,
@@ -129,14 +130,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     write_page(arguments.html.as_deref(), |command| page(&results, command))
 }
 
-/// One program on one file: on the local disk, or on a number of disks with a window.
+/// One program on one file: on the local disk, or on a number of disks with a prefetch window.
 struct Cell {
     application: Application,
     bytes: u64,
     place: Option<(usize, Prefetch)>,
 }
 
-/// Windows of the thesis, and the adaptive one, which is the default elsewhere.
+/// Windows of the thesis, and the adaptive window, which is the default of other programs.
 const WINDOWS: [Prefetch; 6] = [
     Prefetch::Window(1),
     Prefetch::Window(4),
@@ -146,7 +147,7 @@ const WINDOWS: [Prefetch; 6] = [
     Prefetch::Adaptive,
 ];
 
-/// The windows for programs that take longer.
+/// Windows for programs that take longer.
 const FEW_WINDOWS: [Prefetch; 2] = [Prefetch::Window(16), Prefetch::Adaptive];
 
 fn plan(arguments: &Arguments) -> Result<Vec<Cell>> {
@@ -257,7 +258,7 @@ fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
     Ok(Results { limits: Some(limits), host_disks: arguments.host_disks, write_share, write_bytes, rows })
 }
 
-/// Returns the requested disks, and the rate of each in bytes per second if known.
+/// Returns the requested disks, and the rate of each in bytes per second, if that is known.
 fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
     if arguments.host_disks {
         return Ok((Disks::Host, None));
@@ -266,7 +267,7 @@ fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
     Ok((Disks::Modelled(arguments.disk_model.clone(), model.into()), Some(rate as f64)))
 }
 
-/// Creates the files that the cells read, each once, while the disks are fast.
+/// Creates each file that the cells read once, while the disks are fast.
 fn make_files(testbed: &ProgramTestbed, plan: &[Cell]) -> Result<()> {
     let mut files: Vec<_> =
         plan.iter().map(|cell| (cell.bytes, cell.place.map(|(disks, _)| disks))).collect();
@@ -281,7 +282,7 @@ fn make_files(testbed: &ProgramTestbed, plan: &[Cell]) -> Result<()> {
     Ok(())
 }
 
-/// Output of each program for each file size in bytes, from its first run, which is on the local disk.
+/// Output of each program for each file size in bytes. It is the output of the first run, on the local disk.
 type Outputs = BTreeMap<(&'static str, u64), Hash>;
 
 /// Runs a cell once. Fails if the program's output differs from that of its first run.

@@ -1,4 +1,4 @@
-//! `starfish bench placement`: measures and predicts merges that share disks on agents.
+//! `starfish bench placement`: measures and predicts merges on agents whose disks they share.
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
@@ -20,16 +20,16 @@ use crate::output::row_format::RowOutput;
 
 /// Measure merges that share disks: races between them, and their remedies.
 ///
-/// Starts agents on loopback, whose disks take the times of a model, and merges runs on them. Each job has a separate
-/// node and connections; all requested policies and disk orders are run. The merged output is checked. Next to each
-/// measurement is the prediction of the simulated machine `loopback` with the same disks, which runs the same jobs: the
-/// mean of five trials. The time ends when the disks have the last write. A slowdown is relative to the same number of
-/// jobs by policy 3 with fcfs, which rules out races. With all defaults it takes about five minutes. The files are in
-/// TMPDIR.
+/// Starts agents on loopback, whose disks take the times of a model, and merges runs on them. Each job is a separate
+/// node with its own connections; all requested policies and disk orders are run. The merged output is checked. Next to
+/// each measurement is the prediction of the simulated machine `loopback` with the same disks, which runs the same
+/// jobs: the mean of five trials. The time ends when the last write is on the disks. A slowdown is relative to the same
+/// number of jobs with policy 3 and fcfs, with which races are impossible. With all defaults the command takes about
+/// five minutes. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Numbers of jobs at once.
+    /// Numbers of concurrent jobs.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,3,4,5",
           value_parser = positive::<u32>)]
     jobs: Vec<u32>,
@@ -48,11 +48,11 @@ pub(crate) struct Arguments {
           default_value = "fcfs,round-robin,read-priority,fair-scan")]
     scheduling: Vec<Scheduling>,
 
-    /// Input runs of each job.
+    /// Number of input runs of each job.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = positive::<u32>)]
     runs: u32,
 
-    /// Blocks of an input run.
+    /// Number of blocks of an input run.
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = positive::<u64>)]
     run_blocks: u64,
 
@@ -60,11 +60,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "1KiB")]
     block: Size,
 
-    /// Blocks that are read at once.
+    /// Number of blocks that are read at once.
     #[arg(long, value_name = "N", default_value_t = 12)]
     read_blocks: u64,
 
-    /// Blocks that are written at once.
+    /// Number of blocks that are written at once.
     #[arg(long, value_name = "N", default_value_t = 40)]
     write_blocks: u64,
 
@@ -72,11 +72,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive::<u32>)]
     trials: u32,
 
-    /// The disk model.
+    /// Disk model.
     #[arg(long, value_name = "NAME", default_value = "drawn-14400")]
     disk_model: String,
 
-    /// Predict for this machine and measure nothing.
+    /// Predict for this machine, and measure nothing.
     #[arg(long, value_name = "NAME", conflicts_with = "trials")]
     predict: Option<String>,
 
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let progress = Progress::count(arguments.output.progress.show, "merging", cases.len() as u64);
     let mut rows = Vec::new();
-    // Cases of the same placement share their runs.
+    // Cases with the same placement share their runs.
     for same in cases.chunk_by(same_jobs) {
         testbed.as_mut().map_or(Ok(()), |testbed| testbed.make_runs(&same[0]))?;
         for case in same {
@@ -123,7 +123,7 @@ fn measured(testbed: &mut MergeTestbed, case: &PlacementCase, trials: u32) -> Re
     Ok(MergeTimes::mean(&trials.collect::<Result<Vec<_>>>()?))
 }
 
-/// Returns true if two cases differ in their orders at the disks only.
+/// Returns true if two cases differ only in the disk scheduling order.
 fn same_jobs(one: &PlacementCase, other: &PlacementCase) -> bool {
     let of = |case: &PlacementCase| (case.options.jobs, case.options.policy);
     of(one) == of(other)
@@ -156,7 +156,7 @@ fn cases(arguments: &Arguments) -> Result<Vec<PlacementCase>> {
     Ok(cases)
 }
 
-/// Returns the machine to predict for: the named one, or else that of the measurement.
+/// Returns the machine for the prediction: the named one, or else the machine of the measurement.
 fn machine(arguments: &Arguments, jobs: u32) -> Result<MachineDescription> {
     let disks = usize::from(arguments.disks);
     match &arguments.predict {

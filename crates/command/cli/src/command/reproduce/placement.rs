@@ -15,7 +15,7 @@ use super::{
 };
 use crate::command::run;
 
-/// Figures that the page draws without a plan: placements.
+/// Figures that the page draws without a plan, because they only show placements.
 const DRAWN: [u32; 2] = [1, 5];
 
 /// Runs `starfish reproduce` for this study.
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &Arguments, whole: &PlacementStudy) -> Result<()> {
     local::print([TABLES, REPORT].map(|name| folder.join(name).display().to_string()))
 }
 
-/// Keeps only the selected figures. Fails if the study lacks one.
+/// Keeps only the selected figures. Fails if the study does not have all of them.
 fn choose(study: &mut PlacementStudy, arguments: &Arguments) -> Result<()> {
     if let Numbers::Some(tables) = &arguments.tables
         && let Some(number) = tables.first()
@@ -56,7 +56,7 @@ fn choose(study: &mut PlacementStudy, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Returns the part of the study to show: the selected part, and all other plans of which the journal has every cell.
+/// Returns the part of the study to show: the selected part, and all other plans whose cells are all in the journal.
 fn shown(whole: &PlacementStudy, asked: &PlacementStudy, journal: &Journal) -> PlacementStudy {
     let mut shown = whole.clone();
     for plan in &mut shown.plans {
@@ -67,7 +67,7 @@ fn shown(whole: &PlacementStudy, asked: &PlacementStudy, journal: &Journal) -> P
     shown
 }
 
-/// Returns a command that reproduces these results, without the output directory.
+/// Returns a command that reproduces these results. It does not include the output directory.
 fn command(arguments: &Arguments, shown: &PlacementStudy) -> String {
     let figures: Vec<String> = shown.figures().iter().map(u32::to_string).collect();
     let is_whole = shown.plans.iter().any(|plan| plan.number().is_none());

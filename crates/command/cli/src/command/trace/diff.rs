@@ -13,14 +13,14 @@ use crate::output::row_format::RowFormat;
 
 /// Print which states took more or less time in a second trace, the largest change first.
 ///
-/// States are the same if they have the same name and category; all threads count together.
+/// States with the same name and category are the same state; the times of all threads are added.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// The trace before; - for standard input.
+    /// The earlier trace; - for standard input.
     #[arg(value_name = "A")]
     before: PathBuf,
 
-    /// The trace after.
+    /// The later trace.
     #[arg(value_name = "B")]
     after: PathBuf,
 
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     format: RowFormat,
 }
 
-/// Row for programs. The field names are the column names.
+/// Row of the output. The names of the fields are the names of the columns.
 #[derive(Serialize)]
 struct Row<'a> {
     state: &'a str,
@@ -71,7 +71,7 @@ fn lines(rows: &[Row<'_>]) -> Vec<String> {
         let growth = u64::try_from(row.growth_ns.unsigned_abs()).unwrap_or(u64::MAX);
         let factor = match (row.count_before, row.total_before_ns) {
             (0, _) => "new".to_owned(),
-            // The state takes no time, so there is no ratio.
+            // The state took no time before, so there is no ratio.
             (_, 0) => "-".to_owned(),
             (_, before) => format!("{:.2}", row.total_after_ns as f64 / before as f64),
         };

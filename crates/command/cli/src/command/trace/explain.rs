@@ -13,9 +13,10 @@ use crate::output::row_format::print_json;
 /// Print the bottleneck of a recorded run: disks, links, processors, or waiting.
 ///
 /// The trace must be one of Starfish nodes, simulated or real: of agents and clients, or of `starfish simulate
-/// --trace`. The time is that from the first to the last event of the clients. For a simulated run, `starfish simulate
-/// --explain` prints the same, with more about queues. In a real run, a disk is busy while the file system uses it, a
-/// link while a message with data leaves or arrives, a processor while it works for the node's thread.
+/// --trace`. The time is from the first to the last event of the clients. For a simulated run, `starfish simulate
+/// --explain` prints the same, with more information about queues. In a real run, a disk is busy while the file system
+/// uses it, a link while it sends or receives a message with data, and a processor while it works for the node's
+/// thread.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -31,7 +32,7 @@ pub(super) struct Arguments {
 enum AccountFormat {
     /// Lines of text.
     Text,
-    /// A JSON object; times in seconds.
+    /// A JSON object. Times are in seconds.
     Json,
 }
 

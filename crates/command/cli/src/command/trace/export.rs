@@ -9,7 +9,7 @@ use transfer::local;
 
 use super::input::TracesArgs;
 
-/// Write traces for another tool, several on one clock.
+/// Convert traces for another tool. Several traces are put on one clock.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -19,11 +19,11 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     to: Target,
 
-    /// Rows of a table.
+    /// Kind of the rows of a table.
     #[arg(long, value_enum, default_value_t = TableName::Spans)]
     table: TableName,
 
-    /// The file to write; - for standard output.
+    /// Output file; - for standard output.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 }
@@ -42,11 +42,11 @@ enum Target {
 /// Kind of the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TableName {
-    /// Each span; a point in time is one without duration.
+    /// A row for each span. A point in time is a span without duration.
     Spans,
-    /// Each value of a counter, processors and context switches of threads among them.
+    /// A row for each value of a counter, including the processors and context switches of threads.
     Counts,
-    /// Each flow from one thread to another.
+    /// A row for each flow from one thread to another.
     Flows,
 }
 

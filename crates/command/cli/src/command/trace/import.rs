@@ -9,18 +9,18 @@ use transfer::local::{self, STANDARD};
 
 use super::input;
 
-/// Convert a trace of Perfetto, or in Chrome's JSON, which many tools write.
+/// Convert a trace of Perfetto, or one in Chrome's JSON format, which many tools write.
 ///
 /// Spans, counters, flows, arguments and the names of processes and threads are converted. Records of the system's own
-/// probes are omitted, and counted.
+/// probes are omitted and counted.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The trace of another tool; - for standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The trace to write; - for standard output. An existing file is replaced [default: FILE with the ending .tlv,
-    /// which must not exist].
+    /// Output trace; - for standard output. An existing file is replaced [default: FILE with the ending .tlv, which
+    /// must not exist].
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Returns the default name of the trace. Fails if it exists, because that file may be another recording.
+/// Returns the default name of the output. Fails if a file with this name exists, because it may be another recording.
 fn unused_name(file: &Path) -> Result<PathBuf> {
     let name = file.with_extension("tlv");
     if !name.exists() {

@@ -1,4 +1,4 @@
-//! Reads traces of any format, and reports their gaps and oddities on standard error.
+//! Reads traces of any format, and reports gaps and irregularities in them on standard error.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ use transfer::local::STANDARD;
 /// Traces that are analysed together.
 #[derive(Args)]
 pub(super) struct TracesArgs {
-    /// Traces, on one clock if there are several; - for standard input.
+    /// Traces; - for standard input. Several traces are put on one clock.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
@@ -48,10 +48,10 @@ impl TracesArgs {
     }
 }
 
-/// Part of a trace.
+/// Time range of a trace.
 #[derive(Args)]
 pub(super) struct RangeArgs {
-    /// Omit events before this time, for example 1500us or 2s. The trace begins at 0.
+    /// Omit events before this time, for example 1500us or 2s. The trace starts at 0.
     #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<u64>,
 
@@ -66,7 +66,7 @@ fn time(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl RangeArgs {
-    /// Returns the range on the clock of a timeline; `None` if it is the whole timeline.
+    /// Returns the range on the clock of a timeline, or `None` if the whole timeline is selected.
     pub(super) fn of(&self, timeline: &Timeline) -> Result<Option<Range<u64>>> {
         if self.from.is_none() && self.to.is_none() {
             return Ok(None);
@@ -119,7 +119,7 @@ pub(super) fn open(file: &Path) -> Result<Box<dyn Read>> {
     Ok(Box::new(opened))
 }
 
-/// Prints which records of another tool's trace were omitted.
+/// Prints how many records of another tool's trace were omitted, and of which kinds.
 pub(super) fn print_notes_of(name: &str, imported: &Imported) {
     let name = shown::text(name);
     imported.notes().for_each(|note| say!("{name}: {note}"));

@@ -1,4 +1,4 @@
-//! `starfish trace overlap`: time in which different threads were in states at once.
+//! `starfish trace overlap`: time in which different threads were in given states at the same time.
 
 use std::path::PathBuf;
 
@@ -13,23 +13,23 @@ use super::input::{self, RangeArgs};
 use super::shown;
 use crate::output::row_format::RowFormat;
 
-/// Print the time in which different threads were in given states at once.
+/// Print the time in which different threads were in given states at the same time.
 ///
-/// With two states, this is the time in which one thread was in the first and another thread in the second. A state
-/// within another in the same thread does not overlap it. A state given twice overlaps while two threads are in it.
-/// Further rows show each state alone, with the time in which any thread was in it. Shares are relative to the time
-/// from the first to the last event of the trace, or of the selected part.
+/// With two states, this is the time in which one thread was in the first state and another thread in the second. A
+/// state inside another state of the same thread does not overlap it. If a state is given twice, it overlaps itself
+/// while two threads are in it. Additional rows show each state alone, with the time in which any thread was in it.
+/// Shares are relative to the time from the first to the last event of the trace, or of the selected part.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The trace; - for standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// States, two to eight.
+    /// Two to eight states.
     #[arg(value_name = "STATE", required = true, num_args = 2..=CHOSEN_MAX)]
     names: Vec<String>,
 
-    /// Interpret the names as names of threads, in any state.
+    /// Interpret the names as names of threads; a thread counts in any of its states.
     #[arg(long)]
     threads: bool,
 
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     format: RowFormat,
 }
 
-/// Row for programs. The field names are the column names.
+/// Row of the output. The names of the fields are the names of the columns.
 #[derive(Serialize)]
 struct Row<'a> {
     what: &'a str,
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// Returns the spans of the states, or threads, of this name.
+/// Returns the spans of the states, or of the threads, with this name.
 fn choice(timeline: &Timeline, name: &str, of_threads: bool) -> Result<SpanChoice> {
     let names: Vec<&str> = match of_threads {
         true => timeline.threads.iter().map(|thread| thread.name.as_str()).collect(),
@@ -92,7 +92,7 @@ fn choice(timeline: &Timeline, name: &str, of_threads: bool) -> Result<SpanChoic
     Err(failure.remedy(format!("It has {}.", known(&names))))
 }
 
-/// Limit of listed names.
+/// Maximum number of names that are listed.
 const LISTED: usize = 12;
 
 fn known(names: &[&str]) -> String {

@@ -15,17 +15,17 @@ use crate::options::agents::AgentsArgs;
 
 /// Run a program, record it and the agents, and report the bottleneck on standard error.
 ///
-/// Any program that uses agents can be recorded: one over striped files, with libpdiol, in Python or with MPI. All its
-/// nodes on this computer are recorded; the variable STARFISH_TRACE requests that. It finds the agents by
-/// STARFISH_AGENTS, or the configuration of this computer. Ctrl-C interrupts the program; this command waits for its
-/// end, and exits with its exit code.
+/// Any program that uses agents can be recorded: with striped files, with libpdiol, in Python or with MPI. All its
+/// nodes on this computer are recorded; the command sets the variable STARFISH_TRACE for this. The program finds the
+/// agents by STARFISH_AGENTS, or by the configuration of this computer. Ctrl-C interrupts the program; this command
+/// waits until the program ends, and exits with its exit code.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Also write the recording to this trace. An existing file is replaced; --trace adds to it.
+    /// Also write the recording to this trace, replacing an existing file. (--trace appends to a file.)
     #[arg(short, long, value_name = "FILE.tlv")]
     output: Option<PathBuf>,
 
@@ -39,14 +39,14 @@ Examples:
   starfish trace record pfssort pfs:big.txt -o pfs:sorted.txt
   starfish trace record -o run.tlv python3 analysis.py";
 
-/// Number that shells add to that of the signal that has ended a program.
+/// Number that shells add to the number of the signal that has ended a program.
 const SIGNALLED: i32 = 128;
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let cluster = arguments.agents.cluster()?;
     let output = arguments.output.as_deref();
-    // Check first: otherwise the recording would be lost at the end.
+    // Check this first. Otherwise the recording could be lost at the end.
     output.map_or(Ok(()), local::check_writable)?;
     let kept = output.map(Kept::As).or(cluster.trace.as_deref().map(Kept::AddedTo));
     interrupt::leave_to_program()?;

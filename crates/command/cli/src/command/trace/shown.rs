@@ -4,13 +4,13 @@ use command_line::visible;
 
 use command_line::durations;
 
-/// Escapes control characters in a text, because traces come from any source and could move the cursor of a terminal or
-/// change its colours.
+/// Escapes control characters in a text. Traces may be from any source, and such characters could move the cursor of a
+/// terminal or change its colours.
 pub(in crate::command) fn text(text: &str) -> String {
     visible(text).into_owned()
 }
 
-/// Formats nanoseconds with a readable unit.
+/// Formats nanoseconds with a suitable unit.
 pub(super) fn time(nanoseconds: u64) -> String {
     durations::shown(nanoseconds as f64 / 1e9)
 }

@@ -9,8 +9,9 @@ use crate::options::agents::AgentsArgs;
 
 /// Start recording the work of all agents, until `starfish trace stop`.
 ///
-/// Each keeps its last 262144 events in memory, about 40 MB. Agents that are already recording restart their recording.
-/// An agent that was started with --trace writes its own trace; with such an agent in the set, no recording starts.
+/// Each agent keeps its last 262144 events in memory, about 40 MB. Agents that are already recording restart their
+/// recording. An agent that was started with --trace writes its own trace; if there is such an agent in the set, no
+/// recording starts.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

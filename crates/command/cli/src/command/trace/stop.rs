@@ -14,15 +14,16 @@ use crate::options::agents::AgentsArgs;
 /// Stop the recording of `starfish trace start`, and write the recordings of all agents as one trace.
 ///
 /// Each agent is a process of the trace, named by its address. When the recording ends, messages compare the agents'
-/// clocks with that of this computer. Offset and uncertainty are shown, and readers of the trace correct for them. If
-/// agents do not answer or recorded nothing, the command writes the other recordings, and fails.
+/// clocks with the clock of this computer. The command prints the offset and the uncertainty; programs that read the
+/// trace correct for them. If an agent does not answer or has recorded nothing, the command writes all other
+/// recordings, and fails.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// The trace to write. An existing file is replaced.
+    /// Output trace. An existing file is replaced.
     #[arg(short, long, value_name = "FILE.tlv")]
     output: PathBuf,
 }
@@ -34,7 +35,7 @@ Examples:
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    // Check first: once ended, a recording that cannot be written would be lost.
+    // Check this first. A recording that was ended and cannot be written would be lost.
     local::check_writable(&arguments.output)?;
     let cluster = arguments.agents.cluster()?;
     let (recorded, failure) = recordings::stop(&cluster)?;

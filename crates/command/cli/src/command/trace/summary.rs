@@ -1,4 +1,4 @@
-//! `starfish trace summary`: number of visits and time of threads in each state.
+//! `starfish trace summary`: number of visits of threads to each state, and time in it.
 
 use account::explain;
 use clap::{Args, ValueEnum};
@@ -11,11 +11,11 @@ use super::input::{self, RangeArgs, TracesArgs};
 use super::shown;
 use crate::output::row_format::RowFormat;
 
-/// Print the number of visits and the time of threads in each state.
+/// Print how often threads were in each state, and for how long.
 ///
-/// Nested states count for themselves and for the outer state. A span without an end counts up to its last known time;
-/// a span without a begin does not count. Their numbers are printed on standard error. The share is relative to the
-/// time of the row's threads, each from the first to the last event of its trace.
+/// The time of a nested state counts both for this state and for the outer state. A span without an end counts up to
+/// its last known time; a span without a begin does not count. The numbers of such spans are printed on standard error.
+/// The share is relative to the time of the row's threads, each from the first to the last event of its trace.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -36,15 +36,15 @@ pub(super) struct Arguments {
 /// Rows of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RowGrouping {
-    /// Each state of each thread.
+    /// A row for each state of each thread.
     Thread,
-    /// Each state of each process, all its threads together.
+    /// A row for each state of each process, over all threads of the process.
     Process,
-    /// Each state, all threads together.
+    /// A row for each state, over all threads.
     State,
 }
 
-/// Row for programs. The field names are the column names.
+/// Row of the output. The names of the fields are the names of the columns.
 #[derive(Serialize)]
 struct Row<'a> {
     process: String,
