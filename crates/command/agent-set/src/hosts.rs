@@ -109,7 +109,7 @@ mod tests {
     fn a_line_has_a_host_an_optional_port_and_disks() {
         let text =
             "# ours\n\nnode1\nnode2:7118 /disk1 /disk2 # fast\nmary@node3 ~/disk\n[fd00::4]:9 /d\n[fd00::5]";
-        let wanted = parse(text).expect("it is right");
+        let wanted = parse(text).expect("it is valid");
         let seen: Vec<_> = wanted
             .iter()
             .map(|agent| (&*agent.name, agent.host.as_deref().expect("a host"), agent.roots.join(" ")))

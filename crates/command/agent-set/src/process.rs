@@ -95,7 +95,7 @@ mod tests {
         assert!(!other.runs(host).expect("a shell"));
         assert_eq!(other.stop(host).expect("a shell"), Stopped::Before);
         assert_eq!(process.stop(host).expect("a shell"), Stopped::Now, "a zombie is no running process");
-        child.wait().expect("our child");
+        child.wait().expect("a child process of the test");
         assert_eq!(process.stop(host).expect("a shell"), Stopped::Before);
     }
 
@@ -105,9 +105,9 @@ mod tests {
         let host = Host::new(None, &ssh);
         let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("a process");
         let process = Process::of_this_computer(child.id()).expect("it runs");
-        host.run(&format!("kill -s STOP {}\n", child.id())).expect("ours");
+        host.run(&format!("kill -s STOP {}\n", child.id())).expect("it belongs to the test");
         assert!(process.runs(host).expect("a shell"));
         assert_eq!(process.stop(host).expect("a shell"), Stopped::Now);
-        child.wait().expect("our child");
+        child.wait().expect("a child process of the test");
     }
 }

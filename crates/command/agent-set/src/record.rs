@@ -188,14 +188,14 @@ mod tests {
         let other = directory.path().join("other");
         fs::write(&other, "precious").expect("room");
         std::os::unix::fs::symlink(&other, directory.path().join("agents.lock")).expect("room");
-        State::take(directory.path().to_owned()).expect("ours");
-        assert_eq!(fs::read(&other).expect("it is there"), b"precious");
+        State::take(directory.path().to_owned()).expect("it belongs to the test");
+        assert_eq!(fs::read(&other).expect("it exists"), b"precious");
     }
 
     #[test]
     fn a_record_is_read_as_written_by_one_process_at_a_time() {
         let directory = tempfile::tempdir().expect("a directory");
-        let state = State::take(directory.path().join("state")).expect("ours");
+        let state = State::take(directory.path().join("state")).expect("it belongs to the test");
         assert_eq!(state.read().expect("nothing yet"), Record::default());
         let process = Process { number: 7, started: 9 };
         let agent = |host: Option<&str>, name: &str| Started {
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(record.agents[0].wanted().port, None, "any other one will do");
         assert_eq!(record.agents[1].wanted().port, Some(7117));
         state.write(&record).expect("it can be written");
-        assert_eq!(state.read().expect("it is there"), record);
+        assert_eq!(state.read().expect("it exists"), record);
         let within = State::take(state.directory().join("local-0/disk")).err().expect("an agent's");
         assert!(within.to_string().contains("it is inside the directory of an agent"), "{within}");
         let second = State::take(state.directory().to_owned());

@@ -1,4 +1,4 @@
-//! Rejects commands that would overwrite a file that they read.
+//! Rejects commands that would overwrite one of their input files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use clap::ArgMatches;
 
 use command_line::failure::{Failure, Result};
 
-/// Options of all commands that name an output file.
+/// Identifiers of all arguments that name an output file.
 const OUTPUTS: [&str; 4] = ["html", "output", "trace", "trace_html"];
 
-/// Rejects a command whose output would replace a file named elsewhere on its command line. Runs before any work
-/// starts.
+/// Rejects a command if its output would replace a file that another argument of its command line names. Runs before
+/// the command does any work.
 pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     let mut command = matches;
     while let Some((_, matches)) = command.subcommand() {
@@ -32,7 +32,7 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
 
 /// Returns the existing files named by this argument.
 fn files(command: &ArgMatches, id: &str) -> Vec<PathBuf> {
-    // Groups of arguments also have identifiers, but no values.
+    // A group of arguments has an identifier, too, but no values.
     let values = command.try_get_raw(id).ok().flatten();
     let paths = values.into_iter().flatten().map(Path::new);
     paths.filter_map(|path| fs::canonicalize(path).ok()).filter(|path| path.is_file()).collect()

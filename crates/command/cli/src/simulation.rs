@@ -1,4 +1,4 @@
-//! Simulates experiments for a command: all trials on all processors, with progress.
+//! Simulates experiments for a command. Runs all trials on all processors and shows the progress.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use transfer::memory;
 
-/// Outcome of a case.
+/// Result of a case.
 pub(crate) struct Outcome {
     /// Summary of all trials.
     pub(crate) summary: Summary,
@@ -19,10 +19,10 @@ pub(crate) struct Outcome {
     pub(crate) wall: Duration,
 }
 
-/// Number of trials in a batch. Only the summary's numbers of a completed batch stay in memory.
+/// Number of trials in a batch. After a batch, only the numbers for the summary stay in memory.
 const AT_ONCE: usize = 1024;
 
-/// Remedy if the bookkeeping of the simulated blocks alone does not fit.
+/// Remedy if even the records of the simulated blocks do not fit into memory.
 const BLOCKS: &str = "Choose larger blocks, for example --block 1MiB, or a smaller --file-size.";
 
 /// Fails if the concurrent trials and the results of these cases do not fit into memory.
@@ -39,8 +39,8 @@ pub(crate) fn check_memory(cases: &[Case], trials: usize) -> Result<()> {
     memory::check_stored("simulating", running.saturating_add(results), remedy)
 }
 
-/// Runs `trials` trials of each case on all processors. `done` holds the first trials if they have been run already,
-/// with their run times.
+/// Runs `trials` trials of each case on all processors. `done` holds the first trials, with their run times, if they
+/// have already been run.
 pub(crate) fn run(
     cases: &[Case],
     trials: usize,
@@ -69,7 +69,7 @@ pub(crate) fn run(
     }
 }
 
-/// Results of a case's completed trials.
+/// Results of the completed trials of a case.
 #[derive(Default)]
 struct CompletedTrials {
     first: Option<Trial>,
@@ -84,7 +84,7 @@ impl CompletedTrials {
         self.first.get_or_insert(trial);
     }
 
-    /// Returns the outcome, or `None` without trials.
+    /// Returns the outcome, or `None` if there were no trials.
     fn outcome(self) -> Option<Outcome> {
         let CompletedTrials { first, numbers, wall } = self;
         first.map(|first| Outcome { summary: summarise(&numbers), first, wall })

@@ -113,7 +113,7 @@ mod tests {
         let inner =
             Command::new("inner").about("word ".repeat(60)).arg(option).after_help("  word".repeat(30));
         let mut command = within(Command::new("outer").subcommand(inner), 40);
-        let inner = command.find_subcommand_mut("inner").expect("it is there");
+        let inner = command.find_subcommand_mut("inner").expect("it exists");
         let help = inner.render_long_help().to_string();
         assert!(help.lines().count() > 15, "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 40), "{help}");

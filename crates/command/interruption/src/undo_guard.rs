@@ -1,7 +1,7 @@
 //! Unfinished work to undo: temporary files, and files that are not yet complete.
 //!
-//! Each item is undone when its [`UndoGuard`] is dropped, or when the program is interrupted. It is registered before it
-//! is created, and created under a lock. An interruption holds this lock until the process has ended. So an
+//! Each item is undone when its [`UndoGuard`] is dropped, or when the program is interrupted. It is registered before
+//! it is created, and created under a lock. An interruption holds this lock until the process has ended. So an
 //! interruption undoes all items that exist, and no item can be created after it. If the time limit expires first, the
 //! program reports the items that are left.
 

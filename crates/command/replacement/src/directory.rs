@@ -295,7 +295,7 @@ mod tests {
 
     fn place() -> (tempfile::TempDir, LocalDirectory) {
         let directory = tempfile::tempdir().expect("a directory");
-        let opened = LocalDirectory::open(directory.path()).expect("it is there");
+        let opened = LocalDirectory::open(directory.path()).expect("it exists");
         (directory, opened)
     }
 
@@ -303,12 +303,12 @@ mod tests {
     fn a_new_directory_is_private_and_an_existing_one_becomes_writable() {
         let (top, opened) = place();
         let (local, within) = (top.path().join("x"), LocalPlace::new(opened, "x"));
-        let mode = || fs::metadata(&local).expect("it is there").mode() & 0o7777;
+        let mode = || fs::metadata(&local).expect("it exists").mode() & 0o7777;
         within.make_directory(false).expect("made");
         assert_eq!(mode(), 0o700);
         for (before, then) in [(0o555, 0o755), (0o2070, 0o2770), (0o755, 0o755), (0o1777, 0o1777)] {
-            fs::set_permissions(&local, Permissions::from_mode(before)).expect("mine");
-            within.make_directory(false).expect("it is there");
+            fs::set_permissions(&local, Permissions::from_mode(before)).expect("it belongs to the test");
+            within.make_directory(false).expect("it exists");
             assert_eq!(mode(), then, "{before:o}");
         }
         fs::write(local.join("file"), "").expect("room");
@@ -328,7 +328,7 @@ mod tests {
             assert!(place.directory().is_err() && place.make_directory(false).is_err(), "{place}");
         }
         assert!(link.join("file").parent().is_err() && link.join("file").metadata().is_err());
-        assert!(link.metadata().expect("it is there").expect("it is there").is_symlink());
+        assert!(link.metadata().expect("it exists").expect("it exists").is_symlink());
         opened.open_file(OsStr::new("leaf")).expect_err("a link");
         for path in ["..", "../x", "/", "x/../../y"] {
             let place = LocalPlace::new(opened.clone(), path);
@@ -337,7 +337,7 @@ mod tests {
         let made = link.make_directory(true).expect("in its place");
         assert_eq!(made.names().expect("empty"), Vec::<OsString>::new());
         assert_eq!(fs::read(outside.path().join("file")).expect("a file"), b"outside");
-        assert_eq!(opened.names().expect("mine"), ["leaf", "link"]);
+        assert_eq!(opened.names().expect("it belongs to the test"), ["leaf", "link"]);
     }
 
     #[test]
@@ -349,6 +349,6 @@ mod tests {
             place.make_directory(false).expect("room");
         }
         place.join("x").parent().expect("a directory").0.create_file(OsStr::new("x"), 0o600).expect("room");
-        assert!(place.join("x").metadata().expect("it is there").is_some_and(|found| found.is_file()));
+        assert!(place.join("x").metadata().expect("it exists").is_some_and(|found| found.is_file()));
     }
 }

@@ -367,7 +367,7 @@ mod tests {
 
     fn write(path: &Path, contents: &str, mode: u32) {
         fs::write(path, contents).expect("a file");
-        fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("it belongs to this user");
     }
 
     fn mode(path: &Path) -> u32 {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     fn place(path: &Path) -> LocalPlace {
-        let top = LocalDirectory::open(path.parent().expect("a directory")).expect("it is there");
+        let top = LocalDirectory::open(path.parent().expect("a directory")).expect("it exists");
         LocalPlace::new(top, path.file_name().expect("a name"))
     }
 
@@ -426,10 +426,10 @@ mod tests {
         let directory = directory();
         let [file, name] = ["file", "name"].map(|name| directory.path().join(name));
         write(&file, "contents", 0o644);
-        link(&place(&file), &place(&name), false).expect("nothing has it");
+        link(&place(&file), &place(&name), false).expect("the name is free");
         let is_one = || file.metadata().expect("a file").ino() == name.metadata().expect("a file").ino();
         assert!(is_one());
-        fs::remove_file(&name).expect("it is ours");
+        fs::remove_file(&name).expect("it belongs to this user");
         write(&name, "other", 0o644);
         assert!(matches!(link(&place(&file), &place(&name), false), Err(Error::Exists)));
         link(&place(&file), &place(&name), true).expect("it is replaced");
@@ -443,12 +443,12 @@ mod tests {
         let path = directory.path().join("x");
         for kept in [0o600, 0o666, 0o444, 0o755, 0o000] {
             write(&path, "old", 0o644);
-            fs::set_permissions(&path, Permissions::from_mode(kept)).expect("it is ours");
+            fs::set_permissions(&path, Permissions::from_mode(kept)).expect("it belongs to this user");
             let (_, new) = begin(&path, true, FilePermissions::Usual).expect("it can be replaced");
             assert_eq!(mode(&path_of(new.temporary())), kept, "before the first byte");
             new.complete().expect("it can be named");
             assert_eq!(mode(&path), kept);
-            fs::remove_file(&path).expect("it is ours");
+            fs::remove_file(&path).expect("it belongs to this user");
         }
     }
 
@@ -478,7 +478,7 @@ mod tests {
             }
             let (file, new) = begin(&path, true, FilePermissions::Owner).expect("it can be made");
             assert_eq!(mode(&path_of(new.temporary())), 0o600, "before the first byte");
-            file.set_permissions(Permissions::from_mode(0o640)).expect("it is ours");
+            file.set_permissions(Permissions::from_mode(0o640)).expect("it belongs to this user");
             new.complete().expect("it can be named");
             assert_eq!(mode(&path), 0o640);
         }
@@ -489,7 +489,7 @@ mod tests {
         let directory = directory();
         let [name, other] = ["name", "directory"].map(|name| directory.path().join(name));
         let target = || fs::read_link(&name).expect("a link");
-        super::symlink(Path::new("nowhere"), &place(&name), false).expect("nothing has it");
+        super::symlink(Path::new("nowhere"), &place(&name), false).expect("the name is free");
         assert!(matches!(super::symlink(Path::new("x"), &place(&name), false), Err(Error::Exists)));
         assert_eq!(target(), Path::new("nowhere"));
         super::symlink(Path::new("x"), &place(&name), true).expect("it is replaced");
@@ -533,8 +533,8 @@ mod tests {
             let (mut file, new) = create(true).expect("it can be replaced");
             file.write_all(b"new").expect("room");
             new.complete().expect("it can be named");
-            assert!(path("x").symlink_metadata().expect("it is there").is_file(), "{target}");
-            fs::remove_file(path("x")).expect("ours");
+            assert!(path("x").symlink_metadata().expect("it exists").is_file(), "{target}");
+            fs::remove_file(path("x")).expect("it belongs to the test");
         }
         assert_eq!(fs::read(path("outside")).expect("a file"), b"outside");
         assert_eq!(names(directory.path()), ["outside"]);
@@ -552,7 +552,7 @@ mod tests {
         }
         fs::create_dir(path(".starfish-abcdef")).expect("room");
         let (_file, new) = begin(&path("y"), false, FilePermissions::Usual).expect("it can be made");
-        remove_abandoned(&LocalDirectory::open(directory.path()).expect("it is there")).expect("removed");
+        remove_abandoned(&LocalDirectory::open(directory.path()).expect("it exists")).expect("removed");
         assert!(path_of(new.temporary()).exists());
         new.complete().expect("it can be named");
         let left = [".starfish-0123456789abcdef", ".starfish-a.b", ".starfish-abcdef", "x", "y"];

@@ -416,7 +416,7 @@ mod tests {
     fn a_tree_may_be_deeper_than_the_longest_path() {
         let top = tempfile::tempdir().expect("a directory");
         std::fs::write(top.path().join("file"), "1").expect("room");
-        let mut place = LocalPlace::new(LocalDirectory::open(top.path()).expect("it is there"), "");
+        let mut place = LocalPlace::new(LocalDirectory::open(top.path()).expect("it exists"), "");
         for _ in 0..25 {
             place = place.join("d".repeat(200));
             place.make_directory(false).expect("room");
@@ -435,8 +435,8 @@ mod tests {
             std::fs::write(file, "1").expect("room");
         }
         let tree = LocalTree::of(top.path()).expect("all of it");
-        std::fs::remove_dir_all(top.path().join("x")).expect("ours");
-        std::fs::remove_file(top.path().join("y")).expect("ours");
+        std::fs::remove_dir_all(top.path().join("x")).expect("it belongs to the test");
+        std::fs::remove_file(top.path().join("y")).expect("it belongs to the test");
         symlink(outside.path(), top.path().join("x")).expect("room");
         symlink(outside.path().join("file"), top.path().join("y")).expect("room");
         assert!(tree.files.len() == 2 && tree.files.iter().all(|file| file.open().is_err()));

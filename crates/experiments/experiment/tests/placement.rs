@@ -136,7 +136,7 @@ fn the_queue_of_a_racing_copy_grows_as_predicted() {
         backlogs.sort_by_key(|backlog| backlog.first_above(100).expect("both have a queue"));
         let (backlog, other) = (backlogs[0], backlogs[1]);
         let begin = backlog.first_above(100).expect("it races");
-        let end = backlog.first_above(backlog.most().blocks - 1).expect("it was there");
+        let end = backlog.first_above(backlog.most().blocks - 1).expect("it exists");
         let growth = backlog.growth(begin, end).expect("it grows");
         let predicted = 1000.0 / outcome.read_ms - 1000.0 / outcome.write_ms;
         assert!(

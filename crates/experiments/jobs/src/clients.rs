@@ -34,8 +34,8 @@ impl Workload {
         Ok(file.flush().await?)
     }
 
-    /// Runs the client of this number, with the file open on its node. Calls the callback with the size in bytes of each
-    /// transfer.
+    /// Runs the client of this number, with the file open on its node. Calls the callback with the size in bytes of
+    /// each transfer.
     pub async fn run<M: Machine>(
         &self,
         machine: &M,

@@ -275,7 +275,7 @@ fn every_combination_is_a_cell_and_variants_are_adjacent() {
     let expected = ["1,nodes.io=8", "1,nodes.io=16", "4,nodes.io=8", "4,nodes.io=16"];
     let expected = expected.map(|varied| format!("traditional,outstanding={varied}/rb/8192"));
     assert_eq!(labels(&varied), expected);
-    let plan = parse(&varied).expect("it is right");
+    let plan = parse(&varied).expect("it is valid");
     let experiment = &plan.cells[1].case;
     assert_eq!((experiment.options.outstanding, experiment.machine.nodes.io.value), (1, 16));
     assert_eq!((plan.trials, plan.seed, plan.published), (5, 1, None));
@@ -316,7 +316,7 @@ fn a_variant_overrides_the_keys_at_the_top() {
     let text = "name = \"x\"\npatterns = [\"rb\"]\nmethod = \"traditional\"\noutstanding = 2\nset = { nodes.io = 8 }\n\
         seed = 7\ntrials = 2\ntitle = \"t\"\n[table]\nnumber = 3\nsystem = \"tpfs-moves\"\nvalue = \"movements\"\n\
         [[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\noutstanding = 3\nset = { \"nodes.io\" = 4 }\n";
-    let plan = parse(text).expect("it is right");
+    let plan = parse(text).expect("it is valid");
     let chosen = |cell: &plan::PlannedCell| {
         (cell.case.options.outstanding, cell.case.machine.nodes.io.value, cell.case.seed)
     };

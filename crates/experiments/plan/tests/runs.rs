@@ -87,7 +87,7 @@ fn a_plan_keeps_the_disk_that_it_has_read() {
     let before = measured(&mut journals[0]);
     fs::write(&path, disk.replace("20 MiB/s\", source", "5 MiB/s\", source")).expect("a file");
     assert_eq!(measured(&mut journals[1]), before);
-    fs::remove_file(&path).expect("it was there");
+    fs::remove_file(&path).expect("it exists");
     assert_eq!(run(&trials(&plans), &mut journals[0]), 0, "the keys are the same");
 }
 

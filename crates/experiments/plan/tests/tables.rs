@@ -128,7 +128,7 @@ fn value(table: &ResultTable, row: usize, name: &str) -> Value {
 fn columns_of_result_tables_have_values_of_their_type() {
     let text = "name = \"t\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\nfile_size = \"128 KiB\"\ntrials = 2\n\
         [vary]\nset = { \"nodes.io\" = [8, 16], \"processor.clock\" = [\"50 MHz\"] }\n";
-    for table in tables::<Case>(Plan::parse(text, "t.toml").expect("it is right"), 2) {
+    for table in tables::<Case>(Plan::parse(text, "t.toml").expect("it is valid"), 2) {
         assert_eq!(value(&table, 0, "nodes_io"), Value::Integer(8));
         assert_eq!(value(&table, 0, "processor_clock"), Value::Text("50 MHz".to_owned()));
     }
@@ -138,7 +138,7 @@ fn columns_of_result_tables_have_values_of_their_type() {
 fn columns_of_placement_tables_have_values_of_their_type() {
     let text = "name = \"t\"\nrun_blocks = 20\nruns = 4\ntrials = 2\n\
         [vary]\nbuffer_blocks = [1000, \"unlimited\"]\nkind = [\"merge\"]\nset = { \"nodes.io\" = [6] }\n";
-    let plan: Plan<PlacementCase> = Plan::parse(text, "t.toml").expect("it is right");
+    let plan: Plan<PlacementCase> = Plan::parse(text, "t.toml").expect("it is valid");
     let [cells, trials] = tables(plan, 2);
     for table in [&cells, &trials] {
         let last = table.rows.len() - 1;

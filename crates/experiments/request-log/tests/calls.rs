@@ -159,7 +159,7 @@ proptest! {
         prop_assert_eq!((calls.processes, calls.left_out, calls.torn), (Some(processes), 0, 0));
         let mut text = Vec::new();
         log.write_to(&mut text).expect("memory");
-        let back = read(&[text]).expect("its own");
+        let back = read(&[text]).expect("a log that the program has written");
         for index in 0..log.nodes().len() {
             prop_assert_eq!(found(&back, index), found(&log, index));
         }

@@ -33,7 +33,7 @@ fn look_at_with(bytes: &[u8], reading: &Reading) {
             log.write_to(&mut text).expect("memory");
             let back =
                 RequestLog::read(&text[..], &Reading { columns: Columns::default(), ..reading.clone() })
-                    .expect("its own");
+                    .expect("a log that the program has written");
             assert_eq!(back.totals(), log.totals());
             let mut again = Vec::new();
             back.write_to(&mut again).expect("memory");

@@ -77,7 +77,7 @@ fn a_log_is_read_as_requests_of_each_node() {
     let totals = log.totals();
     assert_eq!((totals.reads, totals.writes, totals.syncs, totals.largest), (1, 2, 1, 512));
     assert_eq!((totals.duration, log.start()), (Duration::from_millis(500), Duration::from_millis(500)));
-    assert_eq!(written(&read(&written(&log)).expect("its own")), written(&log));
+    assert_eq!(written(&read(&written(&log)).expect("a log that the program has written")), written(&log));
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn a_file_may_have_the_name_that_stands_for_no_file() {
         .map(|action| Request { time: Duration::ZERO, took: Duration::ZERO, action })
         .to_vec();
     let log = RequestLog::of(vec!["-".to_owned()], vec![LoggedNode { number: 0, requests }]);
-    assert_eq!(read(&written(&log)).expect("its own"), log);
+    assert_eq!(read(&written(&log)).expect("a log that the program has written"), log);
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn a_drawn_log_has_the_requested_statistics() {
             assert_eq!(offset, ends[file as usize], "file {file}");
             ends[file as usize] += bytes;
         }
-        assert_eq!(read(&written(&log)).expect("its own").totals(), totals);
+        assert_eq!(read(&written(&log)).expect("a log that the program has written").totals(), totals);
         let mut streamed = Vec::new();
         generator.write_to(&mut streamed).expect("memory");
         assert_eq!(String::from_utf8(streamed).expect("text"), written(&log));
@@ -548,7 +548,7 @@ proptest! {
         prop_assume!(names.len() == 3);
         let nodes = nodes.into_iter().map(|(number, requests)| LoggedNode { number, requests }).collect();
         let log = RequestLog::of(names, nodes);
-        let back = read(&written(&log)).expect("its own");
+        let back = read(&written(&log)).expect("a log that the program has written");
         // The reader numbers files in order of first use and drops unused files.
         prop_assert_eq!(written(&back), written(&log));
         prop_assert_eq!(back.totals(), log.totals());

@@ -36,6 +36,7 @@ use viewer::{FirstLook, TraceFiles};
 
 /// Measure your own agents (--agents), or compare the file system on this computer with a bare stripe or modelled
 /// disks.
+///
 /// With --agents, clients read and write a file on the agents, in order and at random, each with several requests in
 /// flight. The results are the throughput, the requests per second, and the latency: mean, and 50th, 99th and 99.9th
 /// percentile. The file is written completely before it is read, and removed at the end. Data read are verified. The

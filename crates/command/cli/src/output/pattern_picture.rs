@@ -241,7 +241,7 @@ mod tests {
                 assert!(end.is_some_and(|end| end <= width), "{line} in {width}");
             }
             let words = svg.iter().filter(|line| line.contains(">read a vector</text>"));
-            let begin = words.filter_map(|line| number(line, " x=\"")).next().expect("they are there");
+            let begin = words.filter_map(|line| number(line, " x=\"")).next().expect("there are such lines");
             assert!(begin + 60.0 < width, "{begin} in {width}");
         }
     }

@@ -1,18 +1,18 @@
-//! Results of plans as lines of text: columns of each kind of plan for cells and trials.
+//! Results of plans as lines of text, with the columns that each kind of plan has for cells and trials.
 
 use command_line::TextTable;
 use node::Size;
 use plan::{Busy, Case, CellResult, Measurement, PlacedMeasurement, PlacementCase, PlanKind, Type};
 
-/// Columns printed for plans of one kind.
+/// Columns that are printed for the plans of one kind.
 pub(crate) trait PlanLines: PlanKind {
     /// Headings of the columns that identify a cell, in addition to plan and variant.
     const PLACE_HEADS: &'static [&'static str];
 
-    /// Headings of a cell's results.
+    /// Headings of the columns with the results of a cell.
     const CELL_HEADS: &'static [&'static str];
 
-    /// Headings of a trial's results, in addition to events and digest.
+    /// Headings of the columns with the results of a trial, in addition to events and digest.
     const TRIAL_HEADS: &'static [&'static str];
 
     /// Returns the values that identify this case, in addition to plan and variant.
@@ -35,7 +35,7 @@ impl PlanLines for Case {
         vec![self.pattern.to_string(), Size(self.problem.record_bytes).to_string()]
     }
 
-    /// Includes the mean utilisation of the machine's parts.
+    /// Includes the mean utilisations of the machine's components.
     fn of_cell(result: &CellResult<'_>) -> Option<Vec<String>> {
         let (throughput, movements) = (result.throughput()?, result.movements()?);
         let mut values = vec![
@@ -111,13 +111,13 @@ impl PlanLines for PlacementCase {
     }
 }
 
-/// Formats the mean utilisation of a part.
+/// Formats the mean utilisation of a component of the machine.
 fn busy<K>(result: &CellResult<'_, K>, part: fn(&Measurement) -> Busy) -> String {
     let utilisation = result.mean(|trial| trial.mean_utilisation(part(trial)));
     utilisation.map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part))
 }
 
-/// Returns a table whose first columns identify a cell.
+/// Returns a table without rows, whose first columns identify a cell.
 fn table<K: PlanLines>(heads: &[&[&'static str]]) -> TextTable {
     let words = K::PLACE.iter().filter(|key| key.kind == Type::Text).count();
     let mut table = TextTable::new(2 + words);
@@ -158,12 +158,12 @@ pub(crate) fn trial_lines<K: PlanLines>(results: &[CellResult<'_, K>]) -> Vec<St
     lines.lines().collect()
 }
 
-/// Formats a throughput with its significant digits and unit.
+/// Formats a throughput in MiB/s as text, with two decimals below 1,000 MiB/s and none from there on.
 pub(crate) fn mib_s(throughput: f64) -> String {
     format!("{} MiB/s", significant(throughput))
 }
 
-/// Formats a number of MiB/s with its significant digits.
+/// Formats a number of MiB/s, with two decimals below 1,000 and none from there on.
 fn significant(mib_s: f64) -> String {
     let digits = if mib_s < 1000.0 { 2 } else { 0 };
     format!("{mib_s:.digits$}")

@@ -27,12 +27,12 @@ pub(crate) struct RowOutput {
 }
 
 impl RowOutput {
-    /// Fails if the page cannot be written. Called before measuring.
+    /// Checks that the page can be written, so that a command fails before it measures.
     pub(crate) fn check(&self) -> Result<()> {
         self.html.as_deref().map_or(Ok(()), local::check_writable)
     }
 
-    /// Prints the rows, as a table with `lines`, and writes the page with the command that made it.
+    /// Prints the rows, for which `lines` formats the table, and writes the page with the command line that made it.
     pub(crate) fn print<R: Serialize>(
         &self,
         rows: &[R],
@@ -44,19 +44,19 @@ impl RowOutput {
     }
 }
 
-/// Writes a page to this file, if one is named. `page` receives the command line, to show it.
+/// Writes a page to the file `path`, if there is one. `page` receives the command line, to show it on the page.
 pub(crate) fn write_page(path: Option<&Path>, page: impl FnOnce(&str) -> String) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let command = std::env::args().collect::<Vec<_>>().join(" ");
     local::write(path, |file| file.write_all(page(&command).as_bytes()))
 }
 
-/// Output format of the rows.
+/// Output format of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RowFormat {
     /// A table as text.
     Table,
-    /// Comma-separated values: a line for each row, below the names of the columns.
+    /// Comma-separated values: a line with the names of the columns, then one line for each row.
     Csv,
     /// JSON: an array of the rows, unless stated otherwise.
     Json,
@@ -79,7 +79,7 @@ impl RowFormat {
         }
     }
 
-    /// Prints a report: as text; as CSV rows, with remarks on standard error; or as one JSON object.
+    /// Prints a report: as text; as CSV rows, with the remarks on standard error; or as one JSON object.
     pub(crate) fn print_report<R: Serialize + ?Sized>(
         self,
         report: &R,
@@ -108,7 +108,7 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::new("cannot format JSON", error))
 }
 
-/// Formats rows as CSV below a line of column names.
+/// Formats rows as CSV, after a line with the names of the columns.
 fn csv<R: Serialize>(rows: &[R]) -> std::result::Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     rows.iter().try_for_each(|row| writer.serialize(row))?;

@@ -5,7 +5,7 @@
 //! 2026-11-22T12:09:41Z error  no space left on object `big.dat` (/disk1/big.dat.stripe)
 //! ```
 //!
-//! Under systemd the journal adds the time, and accepts a number in angle brackets as the priority (sd-daemon(3)). The
+//! Under systemd, the journal adds the time and reads a number in angle brackets as the priority (sd-daemon(3)). The
 //! agents of a set write standard error to a file, see `detached.rs`.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use log::{Level, LevelFilter};
 use node::key;
 use real::{Report, Reporter};
 
-/// Environment variable with the least level of lines to write.
+/// Environment variable with the least severe level that is logged.
 const VARIABLE: &str = "STARFISH_LOG";
 
 /// Starts the log of this process, including its panics.
@@ -54,7 +54,8 @@ fn level(text: Option<&str>) -> Result<LevelFilter> {
         .map_err(|_| Failure::usage(format!("{VARIABLE}={text}"), "expected off, error, warn, info or debug"))
 }
 
-/// Returns true if standard error goes to the journal: systemd passes the device and inode of that stream.
+/// Returns true if standard error goes to the journal. systemd passes the device and inode of the journal's stream in a
+/// variable.
 fn is_journal() -> bool {
     let Ok(stream) = env::var("JOURNAL_STREAM") else { return false };
     let file = io::stderr().as_fd().try_clone_to_owned().map(File::from);
@@ -72,7 +73,7 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Returns a reporter that logs the events of a node with this key file. Repeated disk errors are rate-limited.
+/// Returns a function that logs the events of a node with this key file. It limits the rate of repeated disk errors.
 pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
     let failures = Mutex::new(RepeatedLines::default());
     Reporter::new(move |report| match report {
@@ -113,8 +114,8 @@ pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
     })
 }
 
-/// Returns a function that logs the full errors behind the numbers that programs receive. Repeated errors are
-/// rate-limited.
+/// Returns a function that logs the complete errors, because programs receive only error numbers. It limits the rate of
+/// repeated errors.
 pub(crate) fn error_logger() -> impl Fn(&node::Error) + Send {
     let failures = Mutex::new(RepeatedLines::default());
     move |error| {
@@ -127,18 +128,20 @@ pub(crate) fn error_logger() -> impl Fn(&node::Error) + Send {
     }
 }
 
-/// Least time between two lines with the same text.
+/// Shortest time between two lines with the same text.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
 
-/// Limit of remembered texts. At the limit, texts last written longer ago than [`REPEATED_EVERY`] are forgotten.
+/// Maximum number of texts remembered. At this number, texts whose last line is older than [`REPEATED_EVERY`] are
+/// forgotten.
 const TEXTS_MAX: usize = 1000;
 
-/// Written texts, each with the time of the last line and the number of repetitions suppressed since then.
+/// Texts that have been logged, each with the time of its last line and the number of repetitions suppressed since.
 #[derive(Default)]
 struct RepeatedLines(BTreeMap<String, (Instant, u64)>);
 
 impl RepeatedLines {
-    /// Returns the number of repetitions suppressed before this line, or `None` if the text must not be written now.
+    /// Returns the number of repetitions that were suppressed before this line, or `None` if this line is to be
+    /// suppressed, too.
     fn note(&mut self, text: String, now: Instant) -> Option<u64> {
         let is_old = |written: Instant| now.duration_since(written) >= REPEATED_EVERY;
         if self.0.len() >= TEXTS_MAX {

@@ -1,7 +1,7 @@
-//! Metrics of an agent: an HTTP server on separate threads, for which the agent's thread never waits.
+//! Metrics of an agent. An HTTP server on threads of its own answers requests, so that the agent's thread never waits.
 //!
 //! ```text
-//!   thread of the server  --- wants numbers, with a place for them --->  task of the node
+//!   thread of the server  --- request with a channel for the answer>  task of the node
 //!                         <--------------- IoNodeCounts ---------------
 //! ```
 
@@ -17,17 +17,17 @@ use real::RealMachine;
 
 use crate::serving::metrics_server;
 
-/// Time limit for the agent's counts. The agent needs a second if a disk hangs.
+/// Maximum time to wait for the agent's counts. The agent needs a second if a disk does not respond.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Limit of waiting requests for counts: the number of the server's threads.
+/// Maximum number of waiting requests for counts: the number of the server's threads.
 const WAITING_MAX: usize = 16;
 
-/// Remedy for an invalid address.
+/// Remedy for an invalid address of the metrics.
 const WRITE: &str =
     "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117, or +N for the port of --listen plus N.";
 
-/// Opens a server at `address`, if there is one, for an agent that listens at `listen`.
+/// Opens a metrics server at `address`, if there is one. `listen` is the address at which the agent listens.
 pub(crate) fn open(address: Option<&str>, listen: Option<SocketAddr>) -> Result<Option<MetricsServer>> {
     let own_port = listen.map(|at| at.port());
     let give_another = format!(
@@ -47,7 +47,7 @@ pub(crate) fn serve(
     let (ask, asked) = flume::bounded::<flume::Sender<_>>(WAITING_MAX);
     machine.spawn("numbers for Prometheus", async move {
         while let Ok(answer) = asked.recv_async().await {
-            // The server's thread may have timed out.
+            // If the server's thread has stopped waiting, nobody receives the answer.
             let _ = answer.try_send(service.counts().await);
         }
         Ok(())

@@ -1,6 +1,7 @@
-//! Starts an agent in the background: this process starts the agent, waits until it listens, and detaches it.
+//! Starts an agent in the background. This process starts the agent, waits until the agent listens, and leaves it
+//! running.
 //!
-//! See `agent-set/src/start.rs` for the dialogue with the requesting process.
+//! See `agent-set/src/start.rs` for what this process and the requesting process send to each other.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,10 +18,11 @@ use transfer::local;
 
 const WHAT: &str = "cannot start an agent in the background";
 
-/// Starts an agent with this process's options. Returns when the agent is detached; fails if it ends, or must not stay.
+/// Starts an agent with this process's options. Returns when the agent may run on. Fails if the agent ends, or if the
+/// requesting process rejects it.
 pub(crate) fn start(path: &Path) -> Result<()> {
     let failed = |error: io::Error| Failure::new(WHAT, error);
-    // A new session protects the agent from Ctrl-C. This fails only for a process group leader; ignore that.
+    // In a new session, Ctrl-C does not reach the agent. This call fails only for a process group leader; ignore that.
     let _ = nix::unistd::setsid();
     let path = std::path::absolute(path).map_err(failed)?;
     let mut log = local::open_log(&path)?;
@@ -62,9 +64,9 @@ fn own_arguments() -> Vec<OsString> {
     arguments
 }
 
-/// Returns the failure of an agent that has ended, with the text of its log from `begin` on.
+/// Returns the failure of an agent that has ended, with the text of its log from byte `begin` on.
 fn ended(child: &mut Child, mut log: File, begin: u64) -> Failure {
-    // An agent that printed no line is about to end.
+    // An agent that printed no line is ending.
     let _ = child.wait();
     let mut text = String::new();
     let read = log.seek(SeekFrom::Start(begin)).and_then(|_| log.read_to_string(&mut text));

@@ -1,10 +1,10 @@
-//! Metrics server of agents and mounts, requested by the option `--metrics`.
+//! Metrics server of agents and mounts, opened by the option `--metrics`.
 
 use command_line::failure::{Failure, Result};
 use metrics::{MetricsServer, Samples, parse_address};
 
-/// Opens a server at `address`, if there is one. `own_port` is the listening port of the node. `write` and
-/// `give_another` are the remedies for an invalid address and for one that is in use.
+/// Opens a metrics server at `address`, if there is one. `own_port` is the port at which the node listens. `write` is
+/// the remedy for an invalid address, `give_another` that for an address in use.
 pub(crate) fn open(
     address: Option<&str>,
     own_port: Option<u16>,

@@ -9,16 +9,16 @@ use metrics::{MetricsServer, Samples, mount};
 
 use crate::serving::metrics_server;
 
-/// Time limit for the counts of a mount, which involve no lookup.
+/// Maximum time to wait for the counts of a mount. Counting needs no answer of an agent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Remedy for an invalid address.
+/// Remedy for an invalid address of the metrics.
 const WRITE: &str = "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9118.";
 
-/// Remedy for an address that cannot be used.
+/// Remedy for an address of the metrics that cannot be used.
 const GIVE_ANOTHER: &str = "Choose another port. Each mount on a computer needs a separate port.";
 
-/// Opens a server at `address`, if there is one.
+/// Opens a metrics server at `address`, if there is one.
 pub(crate) fn open(address: Option<&str>) -> Result<Option<MetricsServer>> {
     metrics_server::open(address, None, WRITE, GIVE_ANOTHER)
 }

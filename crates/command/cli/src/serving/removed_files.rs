@@ -1,8 +1,8 @@
-//! Removal of the contents of orphans: files without names that no client has open.
+//! Removal of the contents of orphans: files that have no names any more and that no client has open.
 //!
-//! A killed client leaves its open files without names as orphans. The metadata server lists orphans, but only a client
-//! connects to all agents. So the metadata agent connects as a client while the list is not empty. Mounts remove
-//! orphans, too: they know all agents, and a manually started agent may not.
+//! If a client is killed, its open files without names become orphans. The metadata server lists the orphans, but only
+//! a client connects to all agents. So the metadata agent connects to them as a client while the list is not empty.
+//! Mounts remove orphans, too: a mount knows all agents, but a manually started agent may not know them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,14 +16,15 @@ use real::RealMachine;
 use transfer::cluster::Cluster;
 use transfer::namespace::Namespace;
 
-/// Shortest time between two checks, in silence timeouts: one minute by default.
+/// Shortest time between two checks, as a number of silence timeouts. It is one minute by default.
 const SILENCES: u32 = 6;
 
-/// Longest time between two checks, in shortest ones. An agent or a disk can be missing for days.
+/// Longest time between two checks, as a multiple of the shortest one. An agent or a disk can be missing for days.
 const PAUSE_MAX: u32 = 64;
 
-/// Starts a task that checks for orphans and removes their contents. `set` delivers the addresses of all agents if this
-/// one was started by `starfish agents up`. `key_file` is the file of the cluster key, if this agent names one.
+/// Starts a task that checks for orphans and removes their contents. `set` returns the addresses of all agents if
+/// `starfish agents up` started this agent. `key_file` is the file of the cluster key, if this agent has been given
+/// one.
 pub(crate) fn begin(
     machine: &RealMachine,
     service: AgentService,
@@ -54,7 +55,7 @@ fn agents_of_programs() -> Option<Vec<String>> {
     agents::names_among(&[], None).ok()
 }
 
-/// Removes contents as [`remove`], and logs the result. Returns true if all contents of some file were removed.
+/// Removes contents by [`remove`], and logs the result. Returns true if the contents of at least one file were removed.
 async fn remove_and_log(names: Vec<String>, key_file: Option<PathBuf>, metadata_agent: NodeId) -> bool {
     let remove = move || {
         let cluster = Cluster { key_file, ..Cluster::new(agents::named(names)?) };
@@ -69,8 +70,8 @@ async fn remove_and_log(names: Vec<String>, key_file: Option<PathBuf>, metadata_
     removed.is_ok_and(|files| files > 0)
 }
 
-/// Removes the contents of orphans from the disks of these agents. Does nothing if these agents have another metadata
-/// agent. Returns the number of files that were removed completely.
+/// Removes the contents of orphans from the disks of these agents. Does nothing if the metadata agent of these agents
+/// is not `metadata_agent`. Returns the number of files that were removed completely.
 fn remove(cluster: &Cluster, metadata_agent: NodeId) -> Result<u64> {
     cluster.run_with_present(move |connection| async move {
         match Namespace::find(&connection).await? {

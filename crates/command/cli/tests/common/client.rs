@@ -1,4 +1,4 @@
-//! Client nodes of a test.
+//! Client nodes for tests.
 
 use std::thread::{self, JoinHandle};
 
@@ -19,7 +19,7 @@ where
         let keys = node::key::read(key_file()).expect("the key of the agents");
         let settings = real::Settings::new(node::new_node_id().expect("randomness"), keys);
         let done = real::run(settings, |machine| async move {
-            work(ConnectedNode::to_all(&machine, &agents, None).await.expect("they are there")).await
+            work(ConnectedNode::to_all(&machine, &agents, None).await.expect("the agents run")).await
         });
         done.expect("a node")
     })

@@ -1,5 +1,5 @@
-//! Kills programs at random times, in rounds, and recognises the data that they wrote. The tests of other crates use
-//! it, too.
+//! Kills programs at random times, in rounds, and recognises the data that they wrote. Tests of other crates use this
+//! file, too.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
@@ -8,27 +8,28 @@ use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
-/// Returns the number in an environment variable, or `default` if it is unset. Panics if its value is not a number.
+/// Returns the number in an environment variable, or `default` if the variable is unset. Panics if the value is not a
+/// number.
 pub(crate) fn setting(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |value| {
         value.parse().unwrap_or_else(|_| panic!("{variable}={value}: expected a number"))
     })
 }
 
-/// Number of rounds; `STARFISH_ROUNDS` sets more for thorough tests.
+/// Number of rounds: `STARFISH_ROUNDS`, for thorough tests, or 30.
 pub(crate) fn rounds() -> u64 {
     setting("STARFISH_ROUNDS", 30)
 }
 
-/// Returns a number below a bound, a hash of `numbers`: of the round, for example, and of the purpose.
+/// Returns a number below `below`. It is a hash of `numbers`, for example of the round and of the purpose.
 pub(crate) fn draw(numbers: &[u64], below: u64) -> u64 {
     let mut hash = DefaultHasher::new();
     numbers.hash(&mut hash);
     hash.finish() % below
 }
 
-/// Returns pseudo-random bytes of a seed. None is zero, so that they differ from unwritten bytes. A shorter result is a
-/// prefix of a longer one with the same seed.
+/// Returns pseudo-random bytes made from a seed. None is zero, so that they differ from unwritten bytes. A shorter
+/// result is a prefix of a longer one with the same seed.
 pub(crate) fn contents(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let next = || {
@@ -38,9 +39,9 @@ pub(crate) fn contents(bytes: usize, seed: u64) -> Vec<u8> {
     std::iter::repeat_with(next).take(bytes).collect()
 }
 
-/// Kills a program after a while. Returns true if it had succeeded before.
+/// Kills a program after this time. Returns true if the program had succeeded before.
 pub(crate) fn kill_after(mut program: Child, after: Duration) -> bool {
     thread::sleep(after);
-    program.kill().expect("a child of ours");
-    program.wait().expect("a child of ours").success()
+    program.kill().expect("a child process of the test");
+    program.wait().expect("a child process of the test").success()
 }

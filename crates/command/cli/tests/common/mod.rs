@@ -1,4 +1,4 @@
-//! Shared code of the tests: real processes of the program, on loopback, that end with the test.
+//! Code that several tests use. It runs real processes of the program on loopback, which end with the test.
 
 mod client;
 mod processes;
@@ -16,8 +16,8 @@ pub(crate) use client::client;
 pub(crate) use processes::{finish, finish_with_input, heeding, wait};
 pub(crate) use watched::{ask, watched};
 
-/// Returns a command of the program that is isolated from the user's environment. Its configuration directory cannot
-/// exist, even for root.
+/// Returns a command of the program that ignores the user's environment. Its configuration directory cannot exist, even
+/// for root.
 pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = heeding(env!("CARGO_BIN_EXE_starfish"));
     command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/proc/nonexistent");
@@ -40,7 +40,7 @@ pub(crate) fn key_file() -> &'static Path {
     &FILE
 }
 
-/// Copies the environment set for one command to another.
+/// Copies the environment variables that are set for one command to another command.
 pub(crate) fn give_environment_of(other: &Command, command: &mut Command) {
     for (name, value) in other.get_envs() {
         match value {
@@ -58,12 +58,12 @@ pub(crate) fn succeed(command: Command) -> Vec<u8> {
     output.stdout
 }
 
-/// Runs the benchmark of this name.
+/// Runs the benchmark with this name.
 pub(crate) fn bench(name: &str, arguments: &[&str]) -> Output {
     finish(starfish([&["bench", name, "--progress", "never"], arguments].concat()))
 }
 
-/// Returns the output of a program that must have succeeded.
+/// Returns the output of a program, which must have succeeded.
 pub(crate) fn text(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).expect("it is text")
@@ -96,7 +96,7 @@ impl Agent {
         Agent::start_by(starfish([""; 0]), address, roots, options)
     }
 
-    /// Starts an agent at this address, by a command that is the program or executes it.
+    /// Starts an agent at this address. The command is the program, or executes the program.
     pub(crate) fn start_by(
         mut command: Command,
         address: &str,
@@ -118,13 +118,13 @@ impl Agent {
         Agent { address: address.to_owned(), roots, child }
     }
 
-    /// Sends a signal by its name.
+    /// Sends the agent the signal with this name.
     pub(crate) fn signal(&self, name: &str) {
         signal(&self.child, name);
     }
 }
 
-/// Sends a process the signal of this name.
+/// Sends a process the signal with this name.
 pub(crate) fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status();
     assert!(sent.expect("a kill command").success());
@@ -132,7 +132,7 @@ pub(crate) fn signal(child: &Child, name: &str) {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // The test may have ended it.
+        // The test may already have ended the agent.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -145,12 +145,12 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Starts agents with these numbers of disks.
+    /// Starts one agent for each number, with this number of disks.
     pub(crate) fn start(disks: &[usize]) -> Store {
         Store::start_with(disks, &[])
     }
 
-    /// Starts agents with these numbers of disks and these options.
+    /// Starts one agent for each number, with this number of disks and these options.
     pub(crate) fn start_with(disks: &[usize], options: &[&str]) -> Store {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let agent = |(index, &count): (usize, &usize)| {
@@ -161,7 +161,8 @@ impl Store {
         Store { agents, directory }
     }
 
-    /// Restarts an agent under a resource limit, given as for `ulimit`. A limit of the file size acts as a full disk.
+    /// Restarts an agent under a resource limit, written as for `ulimit`. A limit of the file size has the effect of a
+    /// full disk.
     pub(crate) fn restart_limited(&mut self, index: usize, limit: &str) {
         self.agents[index].signal("TERM");
         assert!(wait(&mut self.agents[index].child).success());
@@ -172,7 +173,7 @@ impl Store {
         self.agents[index] = Agent::start_by(shell, &address, roots, &[]);
     }
 
-    /// Restarts all agents after a clean shutdown, which empties their caches.
+    /// Ends all agents cleanly and restarts them, so that their caches are empty.
     pub(crate) fn restart(&mut self, options: &[&str]) {
         for agent in &mut self.agents {
             agent.signal("TERM");
@@ -197,12 +198,12 @@ impl Store {
         settings
     }
 
-    /// Runs a command that must succeed, and returns the text it printed.
+    /// Runs a command, which must succeed, and returns the text that it printed.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         String::from_utf8(succeed(self.command(arguments))).expect("text")
     }
 
-    /// Runs a command that must fail with exit code 1, and returns its standard error.
+    /// Runs a command, which must fail with exit code 1, and returns its standard error.
     pub(crate) fn run_failing(&self, arguments: &[&str]) -> String {
         fail(self.command(arguments), 1)
     }
@@ -211,27 +212,27 @@ impl Store {
         self.directory.path().join(name)
     }
 
-    /// Makes a local file of `bytes` bytes, and returns its hash.
+    /// Makes a local file of `bytes` bytes, and returns the hash of its contents.
     pub(crate) fn make_file(&self, name: &str, bytes: usize) -> blake3::Hash {
         let contents = contents(bytes);
         std::fs::write(self.path(name), &contents).expect("a file");
         blake3::hash(&contents)
     }
 
-    /// Returns the number of a file, which is in the names of its stripes.
+    /// Returns the number of a file, which is part of the names of its stripes.
     pub(crate) fn number(&self, path: &str) -> u64 {
         let stat = self.run(&["stat", path]);
         let line = stat.lines().find_map(|line| line.strip_prefix("number    ")).expect("a number");
         u64::from_str_radix(line, 16).expect("hexadecimal")
     }
 
-    /// Returns the location of a stripe: the index of its agent, and its path.
+    /// Returns where a stripe is: the index of its agent, and its path.
     pub(crate) fn stripe(&self, path: &str, stripe: usize) -> (usize, PathBuf) {
         let stat = self.run(&["stat", path]);
         let (_, rows) = stat.split_once("\nstripe ").expect("a table of stripes");
         let row: Vec<&str> =
             rows.lines().nth(stripe + 1).expect("it has that stripe").split_whitespace().collect();
-        let agent = self.agents.iter().position(|agent| agent.address == row[1]).expect("one of them");
+        let agent = self.agents.iter().position(|agent| agent.address == row[1]).expect("one of the agents");
         let root = &self.agents[agent].roots[row[2].parse::<usize>().expect("the index of a disk")];
         (agent, root.join(format!("%2F{:016x}.begun", self.number(path))))
     }
@@ -251,12 +252,12 @@ pub(crate) fn stripe_files(root: &Path) -> Vec<PathBuf> {
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let ends = ["begun", "new", "stripe"];
     let is_stripe = |path: &PathBuf| path.extension().is_some_and(|end| ends.iter().any(|one| end == *one));
-    // Every disk of a set has this mark.
+    // Every disk of a set has this file as a mark.
     let is_mark = |path: &PathBuf| path.ends_with("%2F0000000000000001.begun");
     paths.filter(|path| is_stripe(path) && !is_mark(path)).collect()
 }
 
-/// Returns pseudo-random bytes that depend on their number.
+/// Returns `bytes` pseudo-random bytes.
 pub(crate) fn contents(bytes: usize) -> Vec<u8> {
     let mut contents = vec![0; bytes];
     blake3::Hasher::new().update(&bytes.to_le_bytes()).finalize_xof().fill(&mut contents);
@@ -268,7 +269,7 @@ pub(crate) fn hash(path: &Path) -> blake3::Hash {
     blake3::hash(&std::fs::read(path).expect("a file"))
 }
 
-/// Runs a command with this standard input. It must succeed.
+/// Runs a command with this standard input. The command must succeed.
 pub(crate) fn succeed_with_input(command: Command, input: Vec<u8>) -> Vec<u8> {
     let output = finish_with_input(command, input);
     assert!(output.status.success(), "{}", output.status);

@@ -1,4 +1,4 @@
-//! Directory to mount in, with agents.
+//! Directory in which a test mounts the files of agents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,27 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Store, finish};
 
-/// Agents and a directory to mount in, unmounted at the end. Constructors return `None` if mounting is impossible here.
+/// Agents and a directory in which their files are mounted. Dropping it unmounts the directory. The constructors return
+/// `None` if mounting is impossible on this computer.
 pub(crate) struct MountPoint {
     pub(crate) store: Store,
     pub(crate) path: PathBuf,
 }
 
 impl MountPoint {
-    /// Starts two agents.
+    /// Starts two agents and mounts nothing yet.
     pub(crate) fn new() -> Option<MountPoint> {
         MountPoint::of(Store::start(&[1, 1]))
     }
 
-    /// Uses these agents.
+    /// Uses these agents instead of new ones.
     pub(crate) fn of(store: Store) -> Option<MountPoint> {
         let is_possible = MountPoint::is_possible(&store);
         let path = store.directory.path().join("mounted here");
         is_possible.then_some(MountPoint { store, path })
     }
 
-    /// Returns true if the files of these agents can be mounted here.
+    /// Returns true if the files of these agents can be mounted on this computer.
     pub(crate) fn is_possible(store: &Store) -> bool {
         let path = store.directory.path().join("mounted here");
         fs::create_dir(&path).expect("a directory");
@@ -41,7 +42,7 @@ impl MountPoint {
         false
     }
 
-    /// Returns a command with the directory as an argument.
+    /// Returns a command that has the directory as an argument, after `words`.
     pub(crate) fn command(&self, words: &[&str], options: &[&str]) -> Command {
         let path = self.path.to_str().expect("text");
         self.store.command(&[words, &[path], options].concat())
@@ -62,7 +63,7 @@ impl MountPoint {
     }
 }
 
-/// Unmounts all mounts of the agents, including a second one of a failed test.
+/// Unmounts all mounts of the agents, including a second mount that a failed test has left.
 impl Drop for MountPoint {
     fn drop(&mut self) {
         for mount in mount::mounts_of(nix::unistd::getuid().as_raw()) {
@@ -78,8 +79,8 @@ pub(crate) fn wait_until_mounted(path: &Path) {
     within(Duration::from_secs(20), "it is mounted", || mount::is_mount_of_ours(path));
 }
 
-/// Unmounts by this command, and retries while the directory is busy: a process that another test starts holds copies
-/// of this process's open files until it executes its program.
+/// Unmounts by this command. Retries while the directory is busy: a process that another test starts holds copies of
+/// this process's open files until that process executes its program.
 pub(crate) fn unmounted(command: impl Fn() -> Command) {
     within(Duration::from_secs(20), "it is unmounted", || {
         let output = finish(command());
@@ -89,7 +90,7 @@ pub(crate) fn unmounted(command: impl Fn() -> Command) {
     });
 }
 
-/// Blocks until the condition holds. Panics after `time`.
+/// Blocks until the condition holds. Panics if it does not hold within `time`.
 pub(crate) fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

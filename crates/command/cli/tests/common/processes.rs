@@ -1,4 +1,4 @@
-//! Runs programs to completion and captures their output. The tests of other crates use it, too.
+//! Runs programs to completion and captures their output. Tests of other crates use this file, too.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -6,10 +6,10 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Time limit of a program of the tests, enough on a busy computer.
+/// Time limit of a program that a test runs, sufficient on a busy computer.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Returns a command whose program handles all signals, even if the test runner ignores some.
+/// Returns a command whose program receives all signals, even if the test runner ignores some of them.
 pub(crate) fn heeding(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal").arg(program);
@@ -34,15 +34,15 @@ pub(crate) fn finish_with_input(mut command: Command, input: Vec<u8>) -> Output 
     Output { status, stdout, stderr }
 }
 
-/// Waits for a process that should end soon, and kills it at the time limit.
+/// Waits for a process that should end soon. Kills the process at the time limit.
 pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     let start = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().expect("a child of ours") {
+        if let Some(status) = child.try_wait().expect("a child process of the test") {
             return status;
         }
         if start.elapsed() > LIMIT {
-            child.kill().expect("a child of ours");
+            child.kill().expect("a child process of the test");
             panic!("a program took longer than {LIMIT:?}");
         }
         thread::sleep(Duration::from_millis(2));

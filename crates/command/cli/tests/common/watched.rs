@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::Agent;
 
-/// Starts an agent with metrics at any free port and with its log in the file `log` of the directory. Returns it and
-/// the address of the metrics.
+/// Starts an agent with metrics at any free port. The agent logs to the file `log` of the directory. Returns the agent
+/// and the address of its metrics.
 pub(crate) fn watched(directory: &Path, roots: &[&str], options: &[&str]) -> (Agent, String) {
     let log = directory.join("log");
-    // An earlier agent may have used the file.
+    // An earlier agent may have written to the file.
     let before = std::fs::metadata(&log).map_or(0, |found| found.len()) as usize;
     let mut shell = Command::new("sh");
     shell
@@ -37,7 +37,7 @@ pub(crate) fn watched(directory: &Path, roots: &[&str], options: &[&str]) -> (Ag
     }
 }
 
-/// Sends a request; returns head and body of the answer.
+/// Sends a request. Returns the head and the body of the answer.
 pub(crate) fn ask(address: &str, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");

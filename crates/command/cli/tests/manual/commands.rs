@@ -1,17 +1,17 @@
-//! Runs the commands on the pages and compares their output with the pages.
+//! Runs the commands on the pages of the manual and compares the printed output with the output on the pages.
 //!
 //! Format of a page:
 //!
-//! - A block of the language `console` shows commands after `$ `, with `> ` before further lines of a command, and
-//!   their output, on standard output and standard error. `...` stands for omitted text, or for omitted lines. A
-//!   command without shown output must print nothing. It may fail only if the page shows that: `COMMAND || echo "exit
-//!   code $?"`.
+//! - A block of the language `console` shows commands after `$ `, with `> ` before the further lines of a command.
+//! After a command, the block shows what it prints on standard output and standard error. `...` stands for any text, or
+//! for any lines. A command without output on the page must print nothing. A command may fail only if the page shows
+//! this: `COMMAND || echo "exit code $?"`.
 //! - A block of `toml` or `c` whose first line is a comment with a file name creates that file.
-//! - Commands for other computers have a prompt with their name, `node1$ `, and are not run.
-//! - `make` runs dry, except `make install-c`, which installs the files that the tests have built.
+//! - Commands of other computers have a prompt with the name of the computer, `node1$ `, and are not run.
+//! - `make` only pretends to run, except `make install-c`, which installs the files that the tests have built.
 //!
-//! All commands of a page run in one shell, in a separate directory with a separate HOME. Agents that still run at the
-//! end are stopped.
+//! All commands of a page run in one shell, with their own directory and HOME. Agents that still run at the end are
+//! stopped.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use crate::page::{Step, is_shown, steps};
 use crate::root;
 
-/// Time limit of a command, enough on a busy computer with an unoptimised program.
+/// Time limit of a command, sufficient on a busy computer with an unoptimised program.
 const LIMIT: Duration = Duration::from_secs(100);
 
 macro_rules! pages {
@@ -75,7 +75,11 @@ fn every_page_with_commands_is_run() {
             continue;
         }
         let steps = steps(&fs::read_to_string(root().join(&path)).expect("a page"));
-        assert_eq!(steps.map(|steps| steps.len()), Ok(0), "{path} has commands: name it in this file");
+        assert_eq!(
+            steps.map(|steps| steps.len()),
+            Ok(0),
+            "{path} has commands: add it to PAGES in this file"
+        );
     }
 }
 
@@ -99,7 +103,7 @@ fn check(path: &str) {
     }
 }
 
-/// Shell with a separate directory.
+/// Shell with its own directory.
 struct Shell {
     child: Child,
     input: ChildStdin,
@@ -108,7 +112,7 @@ struct Shell {
     home: TempDir,
 }
 
-/// Begin of the line that the shell prints after a command, before the exit code.
+/// Beginning of the line that the shell prints after a command, before the exit code.
 const END: &str = "=== the end, with exit code ";
 
 impl Shell {
@@ -153,7 +157,8 @@ impl Shell {
             let line = self.output.recv_timeout(LIMIT);
             let line = line.unwrap_or_else(|_| panic!("no end of {command}, after\n{}", printed.join("\n")));
             if let Some(code) = line.strip_prefix(END) {
-                // The line before is empty, or the command did not end its last line.
+                // The last line is empty if the command ended its last line. Otherwise the empty line belongs to that
+                // line.
                 if printed.last().is_some_and(String::is_empty) {
                     printed.pop();
                 }
@@ -168,13 +173,13 @@ impl Drop for Shell {
     fn drop(&mut self) {
         let mut down = environment(Command::new(env!("CARGO_BIN_EXE_starfish")), self.home.path());
         let _ = down.args(["agents", "down"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        // Processes that it started in the background are in its group.
+        // Processes that the shell has started in the background belong to its process group.
         let _ = Command::new("kill").args(["-s", "KILL", "--", &format!("-{}", self.child.id())]).status();
         let _ = self.child.wait();
     }
 }
 
-/// Sets an environment in which the programs are found, without the user's variables.
+/// Sets an environment for a command in which it finds the programs, without the user's variables.
 fn environment(mut command: Command, home: &Path) -> Command {
     let programs = programs().display().to_string();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -184,13 +189,13 @@ fn environment(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// Returns the folder with the programs and the C libraries. Cargo builds the libraries for the tests of all crates;
-/// for the tests of this crate alone, the function has Cargo build them.
+/// Returns the folder with the programs and the C libraries. If Cargo runs the tests of all crates, it builds the
+/// libraries for them; if Cargo runs the tests of this crate alone, this function calls Cargo to build them.
 fn programs() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_starfish")).parent().expect("a folder").to_owned();
-        // An installation has a link for each application.
+        // An installation has one link for each application.
         for program in applications::commands() {
             let link = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program.get_name());
             let _ = fs::remove_file(&link);

@@ -1,8 +1,8 @@
 //! Generates the pages with all keys of plans, machines and disks from the code.
 //!
-//! The keys of plans are a table of the crate `plan`, which its decoder uses. Those of machines and disks are the
-//! fields of the decoded types: their names, types and documentation are read from the sources. One function writes
-//! each page: [`plan_page`] and [`machine_page`].
+//! The keys of plans are a table in the crate `plan`, which its decoder uses. The keys of machines and disks are the
+//! fields of the decoded types; the names, types and doc comments of the fields are read from the source files. One
+//! function generates each page: [`plan_page`] and [`machine_page`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use plan::reference::{PLACEMENT_TOP, PlanKey, TABLES, TOP};
 
 use crate::{assert_page_is, root};
 
-/// Sources of the types that define the keys of machines and disks.
+/// Source files with the types that define the keys of machines and disks.
 const SOURCES: [&str; 2] =
     ["crates/machines/description/src/machine.rs", "crates/machines/description/src/disk.rs"];
 
@@ -73,7 +73,7 @@ fn plan_page() -> String {
     page + "\n"
 }
 
-/// Returns name, value, default and meaning of these fields.
+/// Returns the name, value, default and meaning of each of these fields.
 fn of_cases<C: FieldSet>(fields: &[FieldOf<C>]) -> Vec<[String; 4]> {
     let row = |field: &FieldOf<C>| {
         let FieldOf { name, takes, default, meaning, .. } = field;
@@ -82,7 +82,7 @@ fn of_cases<C: FieldSet>(fields: &[FieldOf<C>]) -> Vec<[String; 4]> {
     fields.iter().map(row).collect()
 }
 
-/// Fields that are separate arguments of `starfish.simulate`, because it accepts several values of them.
+/// Fields that are separate arguments of `starfish.simulate`, because each accepts several values.
 const NAMED_IN_PYTHON: [&str; 3] = ["machine", "method", "layout"];
 
 #[test]
@@ -110,7 +110,7 @@ fn python_options() -> String {
     module
 }
 
-/// Returns the keys of a typed dictionary for these fields; `optional` formats the type of a value.
+/// Returns the keys of a typed dictionary for these fields. `optional` formats the type of a value.
 fn python_fields<C: FieldSet>(fields: &[FieldOf<C>], optional: fn(&str) -> String) -> String {
     let mut module = String::new();
     for field in fields.iter().filter(|field| !NAMED_IN_PYTHON.contains(&field.name)) {
@@ -135,7 +135,7 @@ fn python_fields<C: FieldSet>(fields: &[FieldOf<C>], optional: fn(&str) -> Strin
     module
 }
 
-/// Wraps the text for a docstring that is indented by four.
+/// Wraps the text for a docstring with an indentation of four spaces.
 fn wrapped(text: &str) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split(' ') {
@@ -180,7 +180,7 @@ fn machine_page() -> String {
     page + "\n"
 }
 
-/// Types of the sources, by name.
+/// Types of the source files, by name.
 struct Types(BTreeMap<String, Type>);
 
 /// Struct with its fields, or enum with its variants.
@@ -190,21 +190,21 @@ struct Type {
     fields: Vec<Field>,
 }
 
-/// Field or variant.
+/// Field of a struct or variant of an enum.
 #[derive(Clone, Default)]
 struct Field {
     name: String,
-    /// Type as written; for a variant, the type of its value.
+    /// Type as written in the source file; for a variant, the type of its value.
     kind: String,
     doc: String,
-    /// True if the decoder has a default for it.
+    /// True if the decoder has a default for the field.
     has_default: bool,
-    /// Fields of a variant.
+    /// Fields of a variant; a struct's field has none.
     fields: Vec<Field>,
 }
 
 impl Types {
-    /// Reads the sources, in which rustfmt puts each field and variant on a separate line.
+    /// Reads the source files, in which rustfmt puts each field and each variant on its own line.
     fn read() -> Types {
         let mut types = BTreeMap::new();
         for source in SOURCES {
@@ -260,10 +260,10 @@ impl Types {
     }
 
     fn get(&self, name: &str) -> &Type {
-        self.0.get(name).unwrap_or_else(|| panic!("{name} is in none of the sources of the manual's keys"))
+        self.0.get(name).unwrap_or_else(|| panic!("{name} is in none of the files of SOURCES"))
     }
 
-    /// Writes the table of a type whose keys begin with `prefix`, and those of the types within.
+    /// Writes the table of a type, whose keys begin with `prefix`, and the tables of the types of its fields.
     fn table(&self, name: &str, prefix: &str, page: &mut String) {
         self.rows(&self.get(name).fields, prefix, page);
     }
@@ -303,12 +303,12 @@ impl Types {
         }
     }
 
-    /// Returns true if the values of this type are a few words.
+    /// Returns true if the value of this type is one of a few words.
     fn is_choice(&self, kind: &str) -> bool {
         self.0.get(kind).is_some_and(|found| found.is_enum)
     }
 
-    /// Returns the values of an enum as written in files, with their meanings.
+    /// Returns the values of an enum, as they are written in files, with their meanings.
     fn variants(&self, name: &str) -> impl Iterator<Item = (String, &str)> {
         let variants = self.get(name).fields.iter();
         variants
@@ -345,7 +345,7 @@ impl Types {
         }
     }
 
-    /// Describes the value of a field in a word or two.
+    /// Describes the value of a field in one or two words.
     fn value(&self, kind: &str) -> String {
         let word = match inner(kind) {
             "String" => "text",
@@ -365,12 +365,12 @@ impl Types {
     }
 }
 
-/// Returns the type within all brackets.
+/// Returns the innermost type, without the generic types around it.
 fn inner(kind: &str) -> &str {
     kind.rsplit('<').next().unwrap_or(kind).trim_end_matches('>')
 }
 
-/// Returns a sentence as the title of a section.
+/// Returns a sentence without its full stop, as the title of a section.
 fn heading(doc: &str) -> &str {
     doc.trim_end_matches('.')
 }

@@ -1,6 +1,7 @@
-//! Tests of the manual and the README: commands behave as shown, and drawings and lists match the program.
+//! Tests of the manual and the README. Commands must behave as the pages show, and drawings and lists must match the
+//! program.
 //!
-//! `commands.rs` documents the testable format of a page. Generated pages are updated by
+//! `commands.rs` documents the format of a page with commands. This command updates the generated pages:
 //!
 //!     STARFISH_MANUAL=write cargo test -p starfish --test manual
 
@@ -17,7 +18,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// Checks a generated page byte for byte, or writes it if that is requested.
+/// Checks a generated page byte for byte, or writes the page if the variable requests that.
 fn assert_page_is(path: &str, made: &str) {
     let file = root().join(path);
     if std::env::var_os("STARFISH_MANUAL").is_some_and(|wish| wish == "write") {
@@ -26,6 +27,6 @@ fn assert_page_is(path: &str, made: &str) {
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
         found == made,
-        "{path} is not what the code gives: STARFISH_MANUAL=write cargo test -p starfish --test manual writes it"
+        "{path} is out of date: run STARFISH_MANUAL=write cargo test -p starfish --test manual"
     );
 }

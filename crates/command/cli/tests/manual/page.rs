@@ -1,4 +1,4 @@
-//! Parser of a page of the manual: commands with their output, and files to create.
+//! Parser for pages of the manual, which contain commands with their output, and files to create.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(crate) enum Step {
     File { name: String, contents: String },
 }
 
-/// Returns the steps of a page, or the error in it.
+/// Returns the steps of a page, or an error if the page is invalid.
 pub(crate) fn steps(page: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     let mut lines = page.lines().enumerate();
@@ -23,7 +23,10 @@ pub(crate) fn steps(page: &str) -> Result<Vec<Step>, String> {
             "console" => commands(&block, number + 2, &mut steps)?,
             "toml" | "c" => steps.extend(file(&block)),
             "sh" | "bash" | "shell" | "" => {
-                return Err(format!("line {}: commands stand in blocks of the language console", number + 1));
+                return Err(format!(
+                    "line {}: commands must be in blocks of the language console",
+                    number + 1
+                ));
             }
             _ => {}
         }
@@ -31,7 +34,7 @@ pub(crate) fn steps(page: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// Adds the commands of a block whose first line has this number. Skips those of other computers.
+/// Adds the commands of a block. `first` is the line number of its first line. Skips commands of other computers.
 fn commands(block: &[&str], first: usize, steps: &mut Vec<Step>) -> Result<(), String> {
     let mut elsewhere = false;
     for (index, line) in block.iter().enumerate() {
@@ -42,7 +45,7 @@ fn commands(block: &[&str], first: usize, steps: &mut Vec<Step>) -> Result<(), S
             elsewhere = true;
         } else if !elsewhere {
             let Some(Step::Command { text, output, .. }) = steps.last_mut() else {
-                return Err(format!("line {}: output of no command", first + index));
+                return Err(format!("line {}: output without a command", first + index));
             };
             match line.strip_prefix("> ").filter(|_| output.is_empty()) {
                 Some(more) => text.extend(["\n", more]),
@@ -59,7 +62,7 @@ fn is_of_another_computer(line: &str) -> bool {
     prompt.is_some_and(|name| !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric()))
 }
 
-/// Returns the file that a block shows, if its first line is a comment with only a file name.
+/// Returns the file that a block shows. The first line of such a block is a comment that is only a file name.
 fn file(block: &[&str]) -> Option<Step> {
     let first = block.first()?;
     let name = first.strip_prefix("# ").or_else(|| first.strip_prefix("/* ")?.strip_suffix(" */"))?;
@@ -67,7 +70,8 @@ fn file(block: &[&str]) -> Option<Step> {
     is_name.then(|| Step::File { name: name.to_owned(), contents: block.join("\n") + "\n" })
 }
 
-/// Returns true if the output matches the page. There, `...` matches any text in a line, and any lines if it is alone.
+/// Returns true if the output matches the page. On the page, `...` matches any text in a line; as a whole line, it
+/// matches any lines.
 pub(crate) fn is_shown(shown: &[String], printed: &[String]) -> bool {
     match (shown.split_first(), printed.split_first()) {
         (None, None) => true,

@@ -1,4 +1,4 @@
-//! Checks that the pictures of the patterns are those that the program draws.
+//! Checks that the pictures of the access patterns in the manual are those that the program draws.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use layout::Pattern;
 
 use crate::{assert_page_is, root};
 
-/// Returns the patterns that read; those that write look the same.
+/// Returns the names of the patterns that read. Each pattern that writes has the same picture.
 fn drawn() -> impl Iterator<Item = &'static str> {
     Pattern::NAMES.into_iter().filter(|name| name.starts_with('r'))
 }

@@ -3,7 +3,7 @@
 use crate::common::{fail, starfish, succeed};
 use serde_json::Value;
 
-/// Options for short runs, to keep the tests short.
+/// Options for small simulations, so that the tests are short.
 const SHORT: [&str; 4] = ["--run-size", "800KiB", "--trials", "1"];
 
 fn advise(arguments: &[&str]) -> String {
@@ -18,11 +18,11 @@ fn json(arguments: &[&str]) -> Value {
 
 #[test]
 fn a_race_is_predicted_simulated_and_avoided_by_the_advice() {
-    // Full runs, because a race takes time to develop.
+    // The runs have their full size, because a race takes time to develop.
     let advice = json(&["--disks", "5", "--jobs", "5", "--run-size", "4000KiB", "--trials", "1"]);
     let race = &advice["race"];
     assert_eq!((&race["is_possible"], &race["critical_ratio"]), (&true.into(), &0.25.into()));
-    // (5 - 1)^2 * 12 blocks: section 6 of the analysis.
+    // (5 - 1)^2 * 12 blocks, by section 6 of the analysis.
     assert_eq!(race["threshold_blocks"], 192);
     assert!(race["margin"].as_f64().is_some_and(|margin| (2.5..3.5).contains(&margin)), "{race}");
     assert_eq!(
@@ -89,7 +89,7 @@ fn the_table_and_csv_have_every_alternative() {
     assert_eq!(alone.lines().count(), 5, "a single disk leaves policy 4: {alone}");
 }
 
-/// The number of jobs is unknown when the first of them is placed.
+/// When the first job starts, the program does not know how many jobs will follow.
 #[test]
 fn the_analysis_has_staggered_jobs_read_from_all_disks() {
     let few = ["--disks", "3", "--jobs", "2", "--trials", "1", "--run-size", "800KiB", "--stagger", "200ms"];
@@ -115,7 +115,8 @@ fn invalid_options_are_rejected() {
     }
 }
 
-/// Recording of two processes: small records of a distributed array, written independently and read collectively.
+/// Returns a directory with the request logs of two processes, which write small records of a distributed array
+/// independently and read them collectively.
 fn recorded() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     for process in 0..2 {
@@ -167,7 +168,7 @@ fn the_gain_of_a_recorded_program_is_reported_with_its_hint() {
         assert!(of(by)["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{by}");
     }
     assert_eq!(of("starfish_method=write-cached")["is_there"], true, "{advice}");
-    // The first change: half of the disks take longer.
+    // In the first alternative, half as many disks take longer.
     assert!(of("striping_factor=2")["gain"].as_f64().is_some_and(|gain| gain < -0.2), "{advice}");
     assert_eq!(
         (&of("8 agents")["is_there"], &of("striping_factor=2")["is_there"]),
@@ -196,10 +197,14 @@ fn the_table_and_csv_of_a_program_have_the_same_alternatives() {
     let csv = in_directory(&directory, &format!("advise io run.0 run.1 {SMALL_MACHINE} --format csv"));
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines.iter().all(|line| line.split(',').count() == 13), "{csv}");
-    assert_eq!(lines.iter().filter(|line| line.ends_with(",true")).count(), 1, "what is advised: {csv}");
-    // The table has a header and a row for each row of CSV.
+    assert_eq!(
+        lines.iter().filter(|line| line.ends_with(",true")).count(),
+        1,
+        "the advised alternative: {csv}"
+    );
+    // The table has a header, and one row for each row of the CSV.
     assert_eq!(table.lines().skip_while(|line| !line.starts_with("change")).count(), lines.len());
-    // A log of another kind; its machine is as large as each alternative needs.
+    // A request log that no program has recorded. The machine is as large as each alternative needs.
     let drawn = in_directory(&directory, "request-log generate --nodes 4 --jobs 1 --files 1 --records 200");
     std::fs::write(directory.path().join("drawn.log"), drawn).expect("a file");
     let whole = "advise io drawn.log --machine starfish-1996 --trials 2 --format csv --progress never";
@@ -234,7 +239,7 @@ fn a_program_that_cannot_be_simulated_is_rejected() {
     assert!(done.status.success() && stderr.contains("3 calls are omitted"), "{stderr}");
 }
 
-/// Kept pauses between calls count in both of the compared times.
+/// With `--think`, the pauses between calls count in both of the compared times.
 #[test]
 fn think_time_counts_in_the_recorded_and_the_simulated_time() {
     let directory = recorded();
@@ -242,7 +247,7 @@ fn think_time_counts_in_the_recorded_and_the_simulated_time() {
     let advice = in_directory(&directory, &format!("{command} --format json"));
     let advice: Value = serde_json::from_str(&advice).expect("JSON");
     let seconds = |key: &str| advice[key].as_f64().expect("a number");
-    // From the first call of the log, at 1 s, to the end of the last one.
+    // From the start of the first call in the log, at 1 s, to the end of the last call.
     assert_eq!(seconds("recorded_s"), 3.0, "{advice}");
     assert!((2.2..4.0).contains(&seconds("simulated_s")), "{advice}");
     let table = in_directory(&directory, &command);
@@ -252,7 +257,7 @@ fn think_time_counts_in_the_recorded_and_the_simulated_time() {
 #[test]
 fn alternatives_that_do_not_fit_the_machine_are_not_tried() {
     let directory = tempfile::tempdir().expect("a directory");
-    // Four disks of 1.3 GB have space for it, two do not.
+    // Four disks of 1.3 GB have room for the file, two have not.
     let log = "# starfish requests 1\n0 0 out write 0 65536\n1 0 out write 4000000000 65536\n";
     std::fs::write(directory.path().join("large.log"), log).expect("a file");
     let csv = in_directory(&directory, &format!("advise io large.log {SMALL_MACHINE} --format csv"));

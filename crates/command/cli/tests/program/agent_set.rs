@@ -11,7 +11,7 @@ use crate::common::{contents, fail, finish, starfish, stripe_files, succeed, wai
 use crate::mount_point::within;
 use tempfile::TempDir;
 
-/// Home directory of a test. Its agents are stopped at the end.
+/// Home directory of a test. Dropping it stops the agents that the test has started.
 struct Home(TempDir);
 
 impl Home {
@@ -47,7 +47,8 @@ impl Home {
         stderr
     }
 
-    /// Creates a substitute for ssh that runs commands here, after doing `first` with the host in `$1`.
+    /// Creates a script in place of ssh, which runs the shell code `first` (the host is `$1`) and then the command on
+    /// this computer. Returns the command that calls it.
     fn ssh(&self, first: &str) -> String {
         let path = self.path("ssh.sh");
         std::fs::write(&path, format!("{first}\nshift\nexec \"$@\"\n")).expect("a file");
@@ -59,7 +60,7 @@ impl Home {
         name.to_owned()
     }
 
-    /// Returns the processes in the record.
+    /// Returns the process IDs in `agents.toml`, the record of the set.
     fn processes(&self) -> Vec<u32> {
         let text = std::fs::read_to_string(self.path("starfish/agents.toml")).unwrap_or_default();
         let numbers = text.lines().filter_map(|line| line.strip_prefix("number = "));
@@ -75,7 +76,7 @@ impl Drop for Home {
     }
 }
 
-/// Returns the agents whose files are below this directory.
+/// Returns the process IDs of the agents whose files are below this directory.
 fn agents_below(directory: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("Linux").filter_map(|entry| entry.ok());
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -104,7 +105,7 @@ fn stripes_of(home: &Home) -> Vec<PathBuf> {
     disks.flat_map(|disk| stripe_files(&disk)).collect()
 }
 
-/// An idle set has no client that could remove them.
+/// The agents must remove orphans themselves, since an idle set has no client that could.
 #[test]
 fn agents_remove_orphans_of_a_killed_client() {
     let home = Home::new();
@@ -118,26 +119,26 @@ fn agents_remove_orphans_of_a_killed_client() {
     std::fs::create_dir(&mounted).expect("room");
     let mut mount = with_short_timeout(&["mount", "mounted"]).spawn().expect("the program");
     until("it is mounted or it has failed", || {
-        mount::is_mount_of_ours(&mounted) || mount.try_wait().expect("a child").is_some()
+        mount::is_mount_of_ours(&mounted) || mount.try_wait().expect("a child process of the test").is_some()
     });
     if !mount::is_mount_of_ours(&mounted) {
-        let output = mount.wait_with_output().expect("a child");
+        let output = mount.wait_with_output().expect("a child process of the test");
         return prerequisites::cannot_mount(&String::from_utf8_lossy(&output.stderr));
     }
     std::fs::write(mounted.join("removed"), contents(4 << 20)).expect("room");
     let file = std::fs::File::open(mounted.join("removed")).expect("just made");
-    file.sync_all().expect("all are there");
-    std::fs::remove_file(mounted.join("removed")).expect("it is there");
-    mount.kill().and_then(|()| mount.wait()).expect("a child");
+    file.sync_all().expect("all agents run");
+    std::fs::remove_file(mounted.join("removed")).expect("it exists");
+    mount.kill().and_then(|()| mount.wait()).expect("a child process of the test");
     drop(file);
     succeed(home.command(&["umount", "mounted", "--lazy"]));
-    assert_eq!(stripes_of(&home).len(), 2, "it was open");
+    assert_eq!(stripes_of(&home).len(), 2, "the removed file is still open, so its stripes stay");
     until("the stripes are removed", || stripes_of(&home).is_empty());
 }
 
-/// Programs in a mount would block silently.
+/// Without this warning, programs that use a mount would block silently once its agents have stopped.
 #[test]
-fn stopping_a_set_names_its_mounts() {
+fn agents_down_reports_mounts_of_the_set() {
     let home = Home::new();
     home.run(&["agents", "up", "--local", "1"]);
     std::fs::create_dir(home.path("mounted")).expect("room");
@@ -172,13 +173,15 @@ fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
     let (status, _) = home.run(&["agents", "status"]);
     assert_eq!(status.matches("running").count(), 3, "{status}");
 
-    // One is killed. Status reports it, and `up` restarts it at the same address.
+    // One agent is killed. `status` reports this, and `up` restarts the agent at the same address.
     let victim = home.processes()[1];
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill").success());
-    until("it is reported", || !home.command(&["agents", "status"]).output().expect("ours").status.success());
+    until("the status reports the killed agent", || {
+        !home.command(&["agents", "status"]).output().expect("the program").status.success()
+    });
     let stderr = home.fail(&["agents", "status"]);
     assert!(stderr.contains("1 of 3 does not run") && stderr.contains("`starfish agents up`"), "{stderr}");
-    // Other commands report the same.
+    // Other commands report the killed agent, too.
     let stderr = home.fail(&["get", "file", "back"]);
     let log = home.path("starfish/local-1/log").display().to_string();
     assert!(stderr.contains("`starfish agents up` starts it again") && stderr.contains(&log), "{stderr}");
@@ -198,12 +201,15 @@ fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
     );
     assert!(home.run(&["agents", "down"]).1.contains("No agent was running"));
 
-    // It is restarted as before: ports, options, files.
+    // The set restarts with the same ports, options and files.
     let (fourth, stderr) = home.run(&["agents", "up"]);
     assert_eq!(fourth, first, "the same addresses");
     assert!(stderr.contains("Started 3."), "{stderr}");
     let commands = agents_below(home.0.path()).into_iter().map(|number| {
-        String::from_utf8_lossy(&std::fs::read(format!("/proc/{number}/cmdline")).expect("ours")).into_owned()
+        String::from_utf8_lossy(
+            &std::fs::read(format!("/proc/{number}/cmdline")).expect("it belongs to the test"),
+        )
+        .into_owned()
     });
     assert_eq!(commands.filter(|command| command.contains("16MiB")).count(), 3);
     home.run(&["get", "file", "again"]);
@@ -216,11 +222,11 @@ fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
     let stderr = fail(home.command(&["agents", "up"]), 2);
     assert!(stderr.contains("no set of agents was started") && stderr.contains("--local N"), "{stderr}");
     home.run(&["agents", "up", "--local", "2"]);
-    // The first agent keeps the names.
+    // This first use makes the first agent the metadata server.
     home.run(&["mkdir", "names", "--agents", &address_of(&home, 0)]);
     std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
-    // The set runs already, and more agents join it.
+    // The set already runs, and more agents join it.
     let (_, stderr) = home.run(&["agents", "up", "--local", "3"]);
     assert!(stderr.contains("Started 1; 2 ran already."), "{stderr}");
     let stderr = home.fail(&["agents", "up", "--local", "3", "--disk-model", "streaming-20"]);
@@ -239,7 +245,7 @@ fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
             assert!(stderr.contains(part), "{state}: {part}: {stderr}");
         }
         home.run(&["agents", "down"]);
-        until("they end", || agents_below(home.0.path()).is_empty());
+        until("the agents have ended", || agents_below(home.0.path()).is_empty());
     }
     let (_, stderr) = home.run(&["agents", "up", "--disk-model", "streaming-20"]);
     assert!(stderr.contains("Options: `--disk-model streaming-20`; before: no options."), "{stderr}");
@@ -257,7 +263,7 @@ fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
     assert!(home.fail(&["get", "file", "again"]).contains("no I/O node has disk "));
 }
 
-/// Without the metadata agent no file can be read, on any disk.
+/// Without the metadata agent no file can be read, even if its stripes are on running agents.
 #[test]
 fn the_metadata_agent_is_not_left_out_by_mistake() {
     let home = Home::new();
@@ -282,12 +288,13 @@ fn help_for_agents_is_shown_and_starts_no_agent() {
     assert!(agents_below(home.0.path()).is_empty());
 }
 
-/// A mount point without its disk is an empty directory, and the directory of a disk below it is missing.
+/// If a disk is not mounted, its mount point is an empty directory. An agent's directory below that mount point is then
+/// missing.
 #[test]
 fn a_missing_disk_is_replaced_only_with_create() {
     let home = Home::new();
     home.run(&["agents", "up", "--local", "2"]);
-    // The first agent keeps the names.
+    // This first use makes the first agent the metadata server.
     home.run(&["ls", "--agents", &address_of(&home, 0)]);
     std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
@@ -307,9 +314,13 @@ fn a_missing_disk_is_replaced_only_with_create() {
             stderr.contains("local 1: not started: ") && stderr.contains("1 of 2 does not run: local 1"),
             "{stderr}"
         );
-        assert_eq!(stderr.matches("starfish: ").count(), 2, "each of the two begins with it: {stderr}");
+        assert_eq!(
+            stderr.matches("starfish: ").count(),
+            2,
+            "each of the two messages begins with `starfish: `: {stderr}"
+        );
         // The other agent continues to run.
-        until("one is left", || agents_below(home.0.path()).len() == 1);
+        until("only one agent runs", || agents_below(home.0.path()).len() == 1);
     }
     let stderr = home.fail(&["agents", "status"]);
     assert!(stderr.contains("1 of 2 does not run"), "{stderr}");
@@ -318,16 +329,16 @@ fn a_missing_disk_is_replaced_only_with_create() {
     std::fs::rename(&disk, home.path("away too")).expect("on one file system");
     let stderr = home.fail(&["agents", "up"]);
     assert!(stderr.contains(disk.to_str().expect("UTF-8")) && !stderr.contains("not started"), "{stderr}");
-    until("none has started", || agents_below(home.0.path()).is_empty());
+    until("no agent runs", || agents_below(home.0.path()).is_empty());
     std::fs::rename(home.path("away too"), &disk).expect("on one file system");
-    std::fs::remove_dir(&disk).expect("it is empty still");
+    std::fs::remove_dir(&disk).expect("it is still empty");
     std::fs::rename(&away, &disk).expect("on one file system");
-    // Further agents of the set are new ones.
+    // Agents that are added to the set are new, so their directories are created without `--create`.
     home.run(&["agents", "up", "--local", "3"]);
     home.run(&["get", "file", "back"]);
     assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
     home.run(&["agents", "down"]);
-    std::fs::remove_dir_all(&disk).expect("ours");
+    std::fs::remove_dir_all(&disk).expect("it belongs to the test");
     home.run(&["agents", "up", "--create"]);
     let stderr = home.fail(&["get", "file", "again"]);
     assert!(stderr.contains("no I/O node has disk ") && stderr.contains("--skip-damaged"), "{stderr}");
@@ -386,7 +397,7 @@ fn a_set_in_another_directory_is_separate() {
     assert_eq!(agents_below(home.0.path()), [0; 0]);
 }
 
-/// Returns the lines of an agent's log without the time, which it checks.
+/// Checks the time in each line of an agent's log, and returns the lines without it.
 fn logged(home: &Home, agent: &str) -> Vec<String> {
     let log = std::fs::read_to_string(home.path(&format!("starfish/{agent}/log"))).expect("a log");
     let line = |line: &str| {
@@ -422,7 +433,8 @@ fn an_agent_logs_starts_stops_and_damage() {
         ["info   stopping on a signal", "info   stopped: all accepted data are on its disks"]
     );
 
-    // A stripe is cut while the agent is stopped. The log and the readers report it.
+    // A stripe is truncated while the agent is stopped. Then the log of the agent and the commands that read the stripe
+    // report the damage.
     let whole = std::fs::read(stripe).expect("a stripe");
     std::fs::write(stripe, &whole[..100]).expect("room");
     up("debug");
@@ -433,12 +445,12 @@ fn an_agent_logs_starts_stops_and_damage() {
     let stripe = stripe.to_str().expect("UTF-8");
     let damages = lines.iter().filter(|line| line.starts_with("error") && line.contains(stripe));
     assert_eq!(damages.count(), 1, "{lines:?}");
-    assert!(of("debug") >= 2, "peers come and go: {lines:?}");
+    assert!(of("debug") >= 2, "clients connect and disconnect: {lines:?}");
     let status = finish(home.command(&["agents", "status"]));
     assert!(String::from_utf8_lossy(&status.stdout).contains("starfish/local-1/log:"));
     home.run(&["agents", "down"]);
 
-    // The size of a log is limited.
+    // The log has a maximum size.
     let log = home.path("starfish/local-1/log");
     std::fs::write(&log, vec![b'x'; 2 << 20]).expect("room");
     up("off");
@@ -446,7 +458,7 @@ fn an_agent_logs_starts_stops_and_damage() {
     assert_eq!(std::fs::metadata(home.path("starfish/local-1/log.old")).expect("the old one").len(), 2 << 20);
 }
 
-/// Returns the address of an agent in the record.
+/// Returns the address of an agent from the record of the set.
 fn address_of(home: &Home, index: usize) -> String {
     let text = std::fs::read_to_string(home.path("starfish/agents.toml")).expect("a record");
     let addresses = text.lines().filter_map(|line| line.strip_prefix("address = \""));
@@ -479,15 +491,16 @@ fn hosts_are_reached_over_ssh() {
 
     // The directory of an unmounted disk is not created.
     home.run(&["agents", "down", "--ssh", &ssh]);
-    std::fs::rename(home.path("disk2"), home.path("unmounted")).expect("it is there");
+    std::fs::rename(home.path("disk2"), home.path("unmounted")).expect("it exists");
     let stderr = home.fail(&["agents", "up", "--ssh", &ssh]);
     assert!(stderr.contains("--root disk2: no such directory") && stderr.contains("mounted?"), "{stderr}");
     home.run(&["agents", "down", "--ssh", &ssh]);
-    std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it is there");
-    // A set must not have a disk and a copy of it, even on two agents.
+    std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it exists");
+    // A set must not contain a disk and a copy of that disk, even on two agents.
     let identity = own.join(".starfish.disk");
-    let of_own = std::fs::read(&identity).expect("it was asked for");
-    std::fs::copy(home.path("disk1/.starfish.disk"), &identity).expect("it was asked for");
+    let of_own = std::fs::read(&identity).expect("the identity exists since its first use");
+    std::fs::copy(home.path("disk1/.starfish.disk"), &identity)
+        .expect("the identity exists since its first use");
     let stderr = home.fail(&["agents", "up", "--ssh", &ssh]);
     let both = format!("disk 0 of agent 127.0.0.1:{a} and disk 0 of agent localhost:{b}");
     assert!(stderr.contains(&both) && stderr.contains("one directory is a copy of the other"), "{stderr}");
@@ -495,12 +508,13 @@ fn hosts_are_reached_over_ssh() {
     home.run(&["agents", "up", "--ssh", &ssh]);
 
     let stderr = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);
-    assert!(stderr.contains("it already holds a different set, with") && stderr.contains("agents down"),
+    assert!(
+        stderr.contains("it already holds a different set, with") && stderr.contains("agents down"),
         "{stderr}"
     );
     let stderr = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
     assert!(stderr.contains("none of the 2 agents of this set runs"), "{stderr}");
-    // An agent on an unreachable host stays in the record.
+    // An agent on a host that cannot be reached stays in the record of the set.
     home.fail(&["agents", "down", "--ssh", "/nonexistent/ssh"]);
     let (_, stderr) = home.run(&["agents", "down", "--ssh", &ssh]);
     assert!(
@@ -581,14 +595,14 @@ fn if_one_agent_cannot_start_the_others_are_stopped() {
     let stderr = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
     assert!(stderr.contains("localhost: ssh cannot connect: no route"), "{stderr}");
     assert_eq!(home.processes(), [0; 0]);
-    until("the other ends", || agents_below(home.0.path()).is_empty());
+    until("the other agent has ended", || agents_below(home.0.path()).is_empty());
 }
 
 #[test]
 fn an_interrupted_start_leaves_no_agents() {
     for signal in ["INT", "KILL"] {
         let home = Home::new();
-        // One host answers, the other hangs.
+        // One host answers, the other does not.
         let ssh = home.ssh("[ $1 != localhost ] || exec sleep 20");
         let hosts = home.write("hosts", &format!("127.0.0.1:{}\nlocalhost:{}\n", free_port(), free_port()));
         let program = env!("CARGO_BIN_EXE_starfish");
@@ -599,7 +613,7 @@ fn an_interrupted_start_leaves_no_agents() {
             Command::new("kill").args(["-s", signal, &up.id().to_string()]).status().expect("kill").success()
         );
         assert!(!wait(&mut up).success());
-        until("it ends", || agents_below(home.0.path()).is_empty());
+        until("the agent has ended", || agents_below(home.0.path()).is_empty());
         assert_eq!(home.processes(), [0; 0]);
     }
 }
@@ -609,9 +623,12 @@ fn one_command_at_a_time_uses_a_state_directory() {
     let home = Home::new();
     let ssh = home.ssh("exec sleep 20");
     let hosts = home.write("hosts", "localhost\n");
-    let mut first = home.command(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh]).spawn().expect("ours");
-    until("it has begun", || home.path("starfish/agents.lock").exists());
-    until("it has taken the directory", || {
+    let mut first = home
+        .command(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh])
+        .spawn()
+        .expect("it belongs to the test");
+    until("the first command has begun", || home.path("starfish/agents.lock").exists());
+    until("the first command has locked the directory", || {
         let second = finish(home.command(&["agents", "up", "--local", "1"]));
         let stderr = String::from_utf8_lossy(&second.stderr).into_owned();
         if second.status.success() {
@@ -619,7 +636,7 @@ fn one_command_at_a_time_uses_a_state_directory() {
         }
         stderr.contains("another `starfish agents` command")
     });
-    first.kill().expect("ours");
+    first.kill().expect("it belongs to the test");
     wait(&mut first);
 }
 
@@ -633,7 +650,7 @@ fn standard_output_has_only_the_line_for_the_shell() {
     assert!(lines.len() == 1 && lines[0].starts_with("export STARFISH_AGENTS="), "{lines:?}");
 }
 
-/// Returns the key in a file, which only its user may read.
+/// Checks that only the owner may read a key file, and returns the key in it.
 fn key(path: &Path) -> String {
     let mode = std::fs::metadata(path).expect("a key").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "{}", path.display());
@@ -654,7 +671,8 @@ fn a_set_gets_a_key_and_rejects_clients_with_another() {
     let stderr = home.fail(&["ls", "--key", theirs.to_str().expect("text")]);
     assert!(stderr.contains("it has a different cluster key"), "{stderr}");
 
-    // On other hosts the key is in a file of the agent, and in the default place of its user's programs.
+    // On another host there are two copies of the key: one in the agent's state directory, and one where that user's
+    // programs look for it by default.
     let other = Home::new();
     let ssh = other.ssh("export HOME=\"$PWD/host\" XDG_STATE_HOME= XDG_CONFIG_HOME=; mkdir -p host");
     let hosts = other.write("hosts", &format!("localhost:{}\n", free_port()));

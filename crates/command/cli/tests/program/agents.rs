@@ -1,4 +1,4 @@
-//! Agents as processes: starting, stopping, dying, and connections of strangers.
+//! Agents as processes: how they start, stop and die, and how they treat connections of other programs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn signals_shut_an_agent_down_cleanly() {
         store.agents[index].signal(signal);
         assert_eq!(wait(&mut store.agents[index].child).code(), Some(code), "{signal}");
     }
-    // New agents with the same disks have the same file.
+    // New agents with the same disks have the same files.
     let restart = |agent: &Agent| Agent::start(agent.roots.clone(), &[]);
     store.agents = store.agents.iter().map(restart).collect();
     store.run(&["get", "file", "back"]);
@@ -29,7 +29,7 @@ fn signals_shut_an_agent_down_cleanly() {
 fn signals_ignored_at_the_start_do_not_stop_an_agent() {
     let mut store = Store::start(&[1]);
     let original = store.make_file("file", 3_000_000);
-    // As nohup and a script with `&` start it.
+    // This is how `nohup`, and a script with `&`, start an agent.
     let mut ignoring = heeding("env");
     ignoring.args(["--ignore-signal=HUP,INT", env!("CARGO_BIN_EXE_starfish")]);
     store.agents = vec![Agent::start_by(ignoring, "127.0.0.1:0", vec![store.path("disk")], &[])];
@@ -52,22 +52,22 @@ fn an_agent_with_until_input_ends_stops_with_its_input() {
 
 #[test]
 fn an_agent_killed_during_a_read_is_named() {
-    // A slow disk leaves time to kill it.
+    // A slow disk gives the test time to kill an agent during a read.
     let mut store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.make_file("file", 40 << 20);
-    // The first agent keeps the names.
+    // This first use makes the first agent the metadata server.
     store.run(&["ls", "--agents", &store.agents[0].address]);
     store.run(&["put", "file"]);
     for (victim, method) in [(1, "traditional"), (0, "disk-directed")] {
         let mut get = store.command(&["get", "file", "back", "--method", method]);
         let mut get = get.env("STARFISH_SILENCE", "2").spawn().expect("the program");
         thread::sleep(Duration::from_millis(400));
-        store.agents[victim].child.kill().expect("a child of ours");
+        store.agents[victim].child.kill().expect("a child process of the test");
         assert_eq!(wait(&mut get).code(), Some(1), "{method}");
         let mut error = String::new();
         get.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
         let address = &store.agents[victim].address;
-        // On a busy computer the agent may have been killed before the connection.
+        // On a busy computer, the agent may be killed before the client has connected.
         let is_named = [format!("agent {address} disconnected"), format!("that answer. agent {address}: ")];
         assert!(is_named.iter().any(|named| error.contains(named)), "{method}: {error}");
         assert!(!store.path("back").exists());
@@ -88,7 +88,7 @@ fn journal_lines_have_priorities_and_no_times() {
     shell.args(["-c", script, "sh"]).arg(&log).arg(env!("CARGO_BIN_EXE_starfish"));
     let mut agent = Agent::start_by(shell, "127.0.0.1:0", vec![directory.path().join("disk")], &[]);
     let mut stranger = TcpStream::connect(&agent.address).expect("it listens");
-    stranger.write_all(&[b'x'; 100]).expect("it takes it");
+    stranger.write_all(&[b'x'; 100]).expect("the agent accepts bytes");
     let start = std::time::Instant::now();
     let text = || std::fs::read_to_string(&log).expect("a log");
     while !text().contains("<4>refused 127.0.0.1:") {
@@ -100,7 +100,7 @@ fn journal_lines_have_priorities_and_no_times() {
     assert!(wait(&mut agent.child).success());
     let mut wrong = starfish(["agent", "--create", "--root", "/tmp", "--listen", "127.0.0.1:0"]);
     let wrong = wrong.env("STARFISH_LOG", "loud").output();
-    assert!(String::from_utf8_lossy(&wrong.expect("ours").stderr).contains("STARFISH_LOG=loud"));
+    assert!(String::from_utf8_lossy(&wrong.expect("the program").stderr).contains("STARFISH_LOG=loud"));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn foreign_connections_do_not_disturb_an_agent() {
     let original = store.make_file("file", 500_000);
     store.run(&["put", "file"]);
     let address = &store.agents[0].address;
-    // Some stay connected and send nothing more.
+    // Some of the connections stay open without sending anything more.
     let mut strangers = Vec::new();
     for garbage in [
         &b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..],
@@ -119,7 +119,7 @@ fn foreign_connections_do_not_disturb_an_agent() {
         b"",
     ] {
         let mut stream = TcpStream::connect(address).expect("it listens");
-        // The agent may close the connection in the middle.
+        // The agent may close the connection during the write.
         let _ = stream.write_all(garbage);
         strangers.push(stream);
     }
@@ -179,7 +179,7 @@ fn put_prints_the_same_hash_with_both_drivers() {
 
 #[test]
 fn an_interrupted_put_leaves_nothing_on_the_agents() {
-    // A slow disk leaves time to interrupt it.
+    // A slow disk gives the test time to interrupt the put.
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.make_file("file", 200 << 20);
     let other = store.make_file("other", 1000);
@@ -192,7 +192,7 @@ fn an_interrupted_put_leaves_nothing_on_the_agents() {
             sizes.sum()
         };
         while stripe_bytes() < 2 << 20 {
-            assert_eq!(put.try_wait().expect("a child of ours"), None, "{method}");
+            assert_eq!(put.try_wait().expect("a child process of the test"), None, "{method}");
             thread::sleep(Duration::from_millis(5));
         }
         let sent = std::process::Command::new("kill").args(["-s", signal, &put.id().to_string()]).status();
@@ -202,13 +202,16 @@ fn an_interrupted_put_leaves_nothing_on_the_agents() {
         put.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
         assert_eq!(stderr, "starfish: file: interrupted. The new file was removed\n", "{method}");
         assert_eq!(store.run(&["ls", "-a"]), "other\n", "{method}");
-        assert_eq!(store.stripe_files().len(), 1, "of the other file, {method}");
+        assert_eq!(store.stripe_files().len(), 1, "only the stripe of the other file, {method}");
     }
 
-    // An existing file is not affected.
+    // An interrupted replacement does not change the existing file.
     let mut put = store.command(&["put", "-", "other"]);
     put.stdin(Stdio::piped());
-    assert_eq!(put.spawn().expect("the program").wait().expect("a child of ours").code(), Some(1));
+    assert_eq!(
+        put.spawn().expect("the program").wait().expect("a child process of the test").code(),
+        Some(1)
+    );
     store.run(&["get", "other", "back"]);
     assert_eq!(hash(&store.path("back")), other);
 }
@@ -226,7 +229,7 @@ fn an_interrupted_get_leaves_no_files() {
     assert_eq!(wait(&mut get).code(), Some(130));
     let entries = std::fs::read_dir(store.directory.path()).expect("the directory");
     let names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
-    assert_eq!(names.len(), 2, "the disk and the local file, not {names:?}");
+    assert_eq!(names.len(), 2, "only the disk and the local file, not {names:?}");
     let mut stderr = String::new();
     BufReader::new(get.stderr.take().expect("piped")).read_line(&mut stderr).expect("text");
     assert_eq!(stderr, "");
@@ -267,7 +270,7 @@ fn an_agent_rejects_clients_with_another_key() {
         let error = fail(ls(key), 1);
         assert!(error.contains(expected) && error.contains("mode 0600"), "{key}: {error}");
     }
-    // Without a key no agent is contacted.
+    // Without a key, the command contacts no agent.
     let error = fail(ls("/proc/nonexistent/key"), 2);
     assert!(error.contains("no such file") && error.contains("`starfish key new`"), "{error}");
     let log = std::fs::read_to_string(&log).expect("a log");
@@ -290,7 +293,8 @@ fn the_first_agent_of_a_user_creates_the_key() {
         command.args(options).env_remove("STARFISH_KEY_FILE").env("XDG_CONFIG_HOME", store.path("config"));
         command
     };
-    // Its input is empty, so it ends at once. Note that other users of the computer can reach loopback, too.
+    // The standard input of the agent is empty, so the agent ends at once. Other users of this computer can reach it on
+    // loopback until then.
     for (listen, makes) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
         let output = finish(agent(listen, &[]));
         assert!(output.status.success());
@@ -298,7 +302,7 @@ fn the_first_agent_of_a_user_creates_the_key() {
         assert_eq!(stderr.contains("Created the cluster key"), makes, "{stderr}");
     }
     let key = store.path("config/starfish/key").display().to_string();
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).expect("it is ours");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).expect("it belongs to this user");
     let error = fail(agent("127.0.0.1:0", &["--key", &key]), 2);
     assert!(error.contains("its mode is 0644") && error.contains(&format!("chmod 600 {key}")), "{error}");
     let error = fail(agent("127.0.0.1:0", &["--key", "/nonexistent/key"]), 2);
@@ -360,7 +364,7 @@ fn silent_connections_do_not_exhaust_the_descriptors_of_an_agent() {
     let silent: Vec<_> =
         (0..300).map(|_| TcpStream::connect(&address).expect("a place in the queue")).collect();
     let original = store.make_file("file", 3_000_000);
-    // More files than its limit of open files.
+    // Uploads more files than the agent may have open at the same time.
     for number in 0..50 {
         store.run(&["put", "file", &format!("file{number}"), "--block", "1MiB"]);
     }

@@ -1,4 +1,4 @@
-//! Benchmark of the user's own agents, end to end, with small files.
+//! Benchmark of the user's own agents with small files, end to end.
 
 use std::process::Command;
 use std::thread;
@@ -74,13 +74,13 @@ fn all_workloads_are_measured_and_predicted() {
             assert!((number("throughput_mib_s") / throughput - 1.0).abs() < 1e-6, "{figures}");
             assert!(number("elapsed_s") >= number("flush_s"));
         }
-        // Measurement and prediction make the same requests.
+        // The measurement and the prediction make the same requests.
         assert_eq!(row["requests"], row["predicted"]["requests"]);
         if row["workload"] != "mixed" {
             assert_eq!(row["requests"], 128);
         }
     }
-    assert_eq!(store.stripe_files().len(), 0, "nothing is left");
+    assert_eq!(store.stripe_files().len(), 0, "no stripe is left");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_benchmark_of_this_computer_has_csv_and_json() {
     assert_eq!(of("method"), ["traditional", "disk-directed", "traditional", "disk-directed"]);
     assert!(of("of_disks").iter().all(|part| part.as_f64() > Some(0.0)), "{rows}");
     assert!(printed(&[]).starts_with("the target, 100 %, is a bare stripe"));
-    // Without the user's own agents these options have no effect, in any combination.
+    // Without `--agents`, these options have no effect, alone or with others.
     for option in [
         "--config=x",
         "--key=x",
@@ -153,13 +153,14 @@ fn the_benchmark_of_this_computer_has_csv_and_json() {
 
 #[test]
 fn an_interrupted_benchmark_leaves_no_files() {
-    // Slow disks leave time to interrupt it: while the file is laid out, and while it is read.
+    // Slow disks give the test time to interrupt the benchmark, both while it writes the file and while it reads the
+    // file.
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     for (options, pause) in [("--file-size 64MiB", 0), ("--file-size 1MiB --duration 60s --clients 3", 700)] {
         let mut bench = store.command(&bench(options)).spawn().expect("the program");
         let start = Instant::now();
         while store.stripe_files().is_empty() {
-            assert!(start.elapsed() < Duration::from_secs(60), "it makes no file");
+            assert!(start.elapsed() < Duration::from_secs(60), "the benchmark creates no file");
             thread::sleep(Duration::from_millis(5));
         }
         thread::sleep(Duration::from_millis(pause));

@@ -1,4 +1,4 @@
-//! `starfish bench enwrich`: real processes and agents on loopback.
+//! `starfish bench enwrich` with real processes and agents on loopback.
 
 use std::path::Path;
 use std::process::Output;
@@ -9,7 +9,7 @@ fn bench(arguments: &[&str]) -> Output {
     common::bench("enwrich", arguments)
 }
 
-/// By every method, the written data are in place; the processes check that.
+/// The processes check that the data they have written by each method are in the file.
 #[test]
 fn processes_write_by_every_method() {
     let small = ["--file-size", "256KiB", "--processes", "2", "--agents", "2", "--format", "csv"];
@@ -37,10 +37,10 @@ fn processes_write_by_every_method() {
     }
 }
 
-/// A measurement and its prediction are traced from the first write to the end, in two files, with all participants,
-/// and are shown side by side.
+/// The measurement and the prediction are traced in two files. Each trace has all participants and reaches from the
+/// first write to the end. The page shows both, one above the other.
 #[test]
-fn a_measurement_and_its_prediction_are_traced_alike() {
+fn a_measurement_and_its_prediction_are_traced_in_the_same_way() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run.tlv");
     let one = ["--file-size", "256KiB", "--processes", "2", "--agents", "2", "--patterns", "wcc"];
@@ -97,6 +97,6 @@ fn predictions_need_no_agents_and_write_a_page() {
     ];
     let table = text(&bench(&[&arguments[..], &[page.to_str().expect("text")]].concat()));
     assert!(table.lines().count() == 5 && table.contains("write-cached"), "{table}");
-    let html = std::fs::read_to_string(page).expect("it is there");
+    let html = std::fs::read_to_string(page).expect("it exists");
     assert!(html.contains("write-cached, predicted") && html.contains("512 B"), "{html}");
 }

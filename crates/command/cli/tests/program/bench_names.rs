@@ -1,4 +1,4 @@
-//! `starfish bench names`: real agents on loopback.
+//! `starfish bench names` with real agents on loopback.
 
 use std::process::Output;
 
@@ -8,7 +8,8 @@ fn bench(arguments: &[&str]) -> Output {
     common::bench("names", arguments)
 }
 
-/// Clients create, stat, list and remove files, and check them. All of it is also predicted and drawn.
+/// Clients create, stat, list and remove files, and check the results. The benchmark also predicts the times and draws
+/// charts.
 #[test]
 fn small_files_are_measured_and_predicted() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -34,7 +35,7 @@ fn small_files_are_measured_and_predicted() {
     assert!(page.contains("2 clients, predicted") && page.contains("remove"));
 }
 
-/// Measurement and prediction are traced in two files.
+/// The measurement and the prediction are traced in two files.
 #[test]
 fn small_files_can_be_traced() {
     let directory = tempfile::tempdir().expect("a directory");

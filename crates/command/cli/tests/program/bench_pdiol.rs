@@ -1,4 +1,4 @@
-//! Benchmark of the thesis on PDIOL, end to end, on tiny files.
+//! Benchmark of the programs in the thesis on PDIOL, end to end, with tiny files.
 
 use std::fs;
 use std::process::Output;
@@ -12,7 +12,7 @@ fn succeed(arguments: &[&str]) -> String {
     stdout.into_owned()
 }
 
-/// Returns the values of a column of CSV as numbers; `None` for empty cells.
+/// Returns the values of a column of CSV as numbers, with `None` for an empty cell.
 fn column(csv: &str, name: &str) -> Vec<Option<f64>> {
     let head = csv.lines().next().expect("a head").split(',').position(|column| column == name);
     let index = head.unwrap_or_else(|| panic!("no column {name} in {csv}"));
@@ -43,20 +43,20 @@ fn programs_are_measured_and_predicted() {
     ]);
     let (elapsed, predicted) = (column(&csv, "elapsed_s"), column(&csv, "predicted_s"));
     assert_eq!(elapsed.len(), 2 * (1 + 2 * 3), "{csv}");
-    // There is one round.
+    // With one round, mean, minimum and maximum are equal.
     for name in ["elapsed_mean_s", "elapsed_min_s", "elapsed_max_s"] {
         assert_eq!(column(&csv, name), elapsed, "{csv}");
     }
     assert!(column(&csv, "elapsed_variance_s2").iter().all(|&variance| variance == Some(0.0)), "{csv}");
-    // 8 MiB at 20 MiB/s take 400 ms on one disk and 100 ms on four, regardless of load. A modelled disk may be a little
-    // faster, to make up for a late answer to the last command of the previous run.
+    // 8 MiB at 20 MiB/s take 400 ms on one disk and 100 ms on four, however busy the computer is. A modelled disk may
+    // be a little faster in one run: it makes up for answering the last command of the previous run too late.
     for (index, (elapsed, predicted)) in elapsed.iter().zip(&predicted).enumerate() {
         let least = if index % 7 < 4 { 0.4 } else { 0.1 };
         assert!(elapsed.is_some_and(|elapsed| elapsed >= 0.8 * least), "row {index} of {csv}");
         assert!(predicted.is_some_and(|predicted| predicted >= least), "row {index} of {csv}");
     }
     let page = fs::read_to_string(page).expect("a page");
-    for text in ["<svg", "cat, 8 MiB", "grep, 8 MiB", "All runs", "What the authors"] {
+    for text in ["<svg", "cat, 8 MiB", "grep, 8 MiB", "All runs", "Goals of the authors"] {
         assert!(page.contains(text), "{text} on the page");
     }
 }
@@ -69,7 +69,7 @@ fn programs_write_the_same_output_on_any_disks() {
         let csv = succeed(&[&arguments[..], &more].concat());
         let elapsed = column(&csv, "elapsed_s");
         assert_eq!(elapsed.len(), 2 * 2, "{csv}");
-        // Data read come from the disks, and written data, including temporary files, go there.
+        // Data that are read come from the disks. Data that are written, including temporary files, go to the disks.
         let bytes = [4.0, 4.0, 1.0, 1.0].into_iter().zip([1.0, 2.0, 1.0, 2.0]);
         for (elapsed, (times, disks)) in elapsed.into_iter().zip(bytes) {
             assert!(elapsed.is_some_and(|elapsed| elapsed >= 0.8 * least * times / disks), "{csv}");

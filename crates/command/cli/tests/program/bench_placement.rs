@@ -1,4 +1,4 @@
-//! `starfish bench placement`: merges on real agents with slowed disks.
+//! `starfish bench placement`: merges on real agents with artificially slow disks.
 
 use std::process::Output;
 
@@ -8,7 +8,7 @@ fn bench(arguments: &[&str]) -> Output {
     common::bench("placement", arguments)
 }
 
-/// Merges by two policies with two orders at the disks; the merges check their output.
+/// Runs merges with two policies, and with two orders of requests at the disks. The merges check their output.
 #[test]
 fn merges_on_agents_take_about_the_predicted_time() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -25,7 +25,7 @@ fn merges_on_agents_take_about_the_predicted_time() {
     assert_eq!(cells, [["3", "fcfs"], ["3", "round-robin"], ["2", "fcfs"], ["2", "round-robin"]]);
     for row in &rows[1..] {
         let (measured, predicted) = (number(row, "measured_s"), number(row, "predicted_s"));
-        // Slow disks are never faster than their model, except by chance; a busy computer may slow everything down.
+        // Slow disks are never faster than their model, except by chance. On a busy computer everything may be slower.
         assert!((0.7..4.0).contains(&(measured / predicted)), "{row:?}");
         assert!(number(row, "measured_first_s") <= measured);
         assert!(
@@ -34,7 +34,7 @@ fn merges_on_agents_take_about_the_predicted_time() {
         let slowdown = number(row, "measured_slowdown") / (measured / number(&rows[1], "measured_s"));
         assert!((slowdown - 1.0).abs() < 1e-3, "{row:?}");
     }
-    let html = std::fs::read_to_string(page).expect("it is there");
+    let html = std::fs::read_to_string(page).expect("it exists");
     assert!(html.contains("Merges placed by policy 2") && html.contains("round-robin"), "{html}");
 }
 

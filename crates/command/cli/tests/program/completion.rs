@@ -1,4 +1,4 @@
-//! Completion by Tab in bash.
+//! Completion with the Tab key in bash.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Store, starfish, succeed};
 
-/// Script with bash's actions for a line that ends at Tab, after splitting it at `COMP_WORDBREAKS`.
+/// Script that does what bash does for a line at which the user presses Tab, after bash has split the line at
+/// `COMP_WORDBREAKS`.
 const TAB: &str = r#"source <("$1" completions bash starfish); shift
 COMP_LINE=$1; shift
 COMP_WORDS=("$@"); COMP_WORDS[0]=starfish; COMP_CWORD=$(($# - 1))
@@ -14,7 +15,8 @@ compopt() { :; }
 _starfish_complete_starfish
 printf '%s\n' "${COMPREPLY[@]}""#;
 
-/// Returns bash's completions of the last of these words. A blank precedes each part that begins a word.
+/// Returns bash's completions of the last of these words. A part of a line that begins a word is written with a leading
+/// blank.
 fn completions(mut command: Command, words: &[&str]) -> Vec<String> {
     let program = env!("CARGO_BIN_EXE_starfish");
     let directory = std::path::Path::new(program).parent().expect("a directory");
@@ -24,7 +26,7 @@ fn completions(mut command: Command, words: &[&str]) -> Vec<String> {
     String::from_utf8(succeed(command)).expect("text").lines().map(str::to_owned).collect()
 }
 
-/// Returns bash with the environment of a command of the program.
+/// Returns a bash that has the environment of a command of the program.
 fn bash(like: &Command) -> Command {
     let mut bash = Command::new("bash");
     for (name, value) in like.get_envs() {
@@ -44,7 +46,7 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(completions(&[" sim"]), ["simulate"]);
     assert_eq!(completions(&[" simulate", " --meth"]), ["--method"]);
     assert_eq!(completions(&[" simulate", " --method", " two"]), ["two-phase"]);
-    // The text before the character at which bash splits is kept.
+    // Bash keeps the text before the character at which it has split the word.
     assert_eq!(completions(&[" simulate", " --method", "=", "two"]), ["two-phase"]);
     assert_eq!(completions(&[" simulate", " --method", "=", "traditional,two"]), ["traditional,two-phase"]);
     assert_eq!(completions(&[" simulate", " --pattern", " wcc"]), ["wcc"]);
@@ -65,7 +67,7 @@ fn names_of_files_are_completed_from_the_agents() {
     assert_eq!(completions(of_store(), &[" cat", " other", " results/o"]), ["results/one"]);
     assert_eq!(completions(of_store(), &[" get", " results/two\\ w"]), ["results/two\\ words"]);
     assert_eq!(completions(of_store(), &[" put", " loc"]), ["local"]);
-    // The line names the agents.
+    // The command line names the agents.
     let (host, port) = store.agents[0].address.split_once(':').expect("HOST:PORT");
     let host = format!(" {host}");
     let words = [" stat", " --agents", &host, ":", port, " ot"];
@@ -74,7 +76,7 @@ fn names_of_files_are_completed_from_the_agents() {
 
 #[test]
 fn completion_does_not_wait_for_silent_agents() {
-    // It accepts connections and sends nothing.
+    // The fake agent accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut command = bash(&starfish([""; 0]));
     command.env("STARFISH_AGENTS", silent.local_addr().expect("an address").to_string());

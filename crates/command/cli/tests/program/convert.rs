@@ -1,8 +1,8 @@
-//! `starfish convert`: converts a set of an older version on three disks to files of the namespace.
+//! `starfish convert` with the files of an older version on three disks, which it converts to files of the namespace.
 //!
-//! `tests/data/old-set.tar.gz` was made by the last version with flat names: `starfish put` with three agents.
-//! `old-set.b3` has the names of its finished files with their hashes. One stripe of `damaged` was changed afterwards,
-//! and the program that wrote `unfinished` was killed.
+//! `tests/data/old-set.tar.gz` contains three disks that were written by `starfish put` of the last version with flat
+//! names. `old-set.b3` has the names and hashes of the finished files. One stripe of `damaged` was changed later, and
+//! the program that wrote `unfinished` was killed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,13 +19,13 @@ use tempfile::TempDir;
 
 const HASHES: &str = include_str!("../data/old-set.b3");
 
-/// With these options all files are converted or removed, except the damaged one.
+/// With these options, all files except the damaged one are converted or removed.
 const CONVERT_ALL: [&str; 4] = ["--rename", "a/b", "b/b", "--remove-unfinished"];
 
 /// File with a large hole.
 const SPARSE: &str = "hole.dat";
 
-/// Disks of an old set, in a directory.
+/// Directory with the disks of an old set.
 struct OldSet {
     directory: TempDir,
 }
@@ -56,7 +56,7 @@ impl OldSet {
         (0..3).map(|index| self.disk(index)).collect()
     }
 
-    /// Returns the command `starfish convert` with all disks and these options.
+    /// Returns the command `starfish convert` for all disks with these options.
     fn command(&self, options: &[&str]) -> Command {
         let mut command = starfish(["convert", "--progress", "never"]);
         command.args(self.disks()).args(options);
@@ -67,7 +67,7 @@ impl OldSet {
         self.command(options).output().expect("the program")
     }
 
-    /// Returns the names of the old stripes on all disks, sorted.
+    /// Returns the sorted names of the old stripes on all disks.
     fn old_stripes(&self) -> Vec<String> {
         let file_name =
             |path: PathBuf| path.file_name().and_then(|name| name.to_str()).expect("text").to_owned();
@@ -77,7 +77,7 @@ impl OldSet {
         names
     }
 
-    /// Copies all files of the namespace out, by an agent that has all disks, and returns their hashes.
+    /// Copies all files of the namespace from an agent that has all disks, and returns their hashes.
     fn converted(&self) -> BTreeMap<String, blake3::Hash> {
         let out = self.directory.path().join("out");
         let _ = fs::remove_dir_all(&out);
@@ -94,7 +94,7 @@ impl OldSet {
     }
 }
 
-/// Hashes all files in a directory.
+/// Adds the hashes of all files in a directory to `found`.
 fn collect(directory: &Path, before: &str, found: &mut BTreeMap<String, blake3::Hash>) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -107,7 +107,7 @@ fn collect(directory: &Path, before: &str, found: &mut BTreeMap<String, blake3::
     }
 }
 
-/// Returns the hashes of the finished files of the set, except these.
+/// Returns the hashes of the finished files of the set, without the files named here.
 fn expected(without: &[&str]) -> BTreeMap<String, blake3::Hash> {
     let all = HASHES.lines().map(|line| {
         let (hash, name) = line.split_once("  ").expect("a hash and a name");
@@ -116,10 +116,10 @@ fn expected(without: &[&str]) -> BTreeMap<String, blake3::Hash> {
     all.filter(|(name, _)| !without.contains(&&**name)).collect()
 }
 
-/// Returns the finished files as [`CONVERT_ALL`] leaves them, without the damaged one.
+/// Returns the hashes of all files that exist after a conversion with [`CONVERT_ALL`], without the damaged file.
 fn all() -> BTreeMap<String, blake3::Hash> {
     let mut all = expected(&["damaged", "a/b"]);
-    // They have the same contents.
+    // The two files have the same contents.
     all.insert("b/b".to_owned(), all["größe 1"]);
     all
 }
@@ -158,7 +158,7 @@ fn convertible_files_are_converted_and_the_others_are_reported() {
         left.extend(vec![name; 3]);
     }
     assert_eq!(set.old_stripes(), left);
-    // A repetition does nothing.
+    // A second conversion has nothing to do.
     assert_eq!(ended(&set.convert(&[]), 1).0, "");
     assert_eq!(set.old_stripes(), left);
 
@@ -215,7 +215,7 @@ fn an_interrupted_conversion_can_be_resumed() {
         std::thread::sleep(Duration::from_millis(wait_for));
         signal(&run, "INT");
         let code = wait(&mut run).code();
-        // It may have ended before.
+        // The conversion may have ended before the signal.
         assert!(matches!(code, Some(1 | 130) | None), "{code:?}");
     }
     ended(&set.convert(&CONVERT_ALL), 0);
@@ -230,14 +230,14 @@ fn a_file_with_stripes_on_an_absent_disk_is_not_converted() {
     command.arg(set.disk(0)).arg(set.disk(1));
     let before = set.old_stripes().len();
     let (stdout, errors) = ended(&command.output().expect("the program"), 1);
-    // It has two stripes only.
+    // The file has only two stripes.
     assert_eq!(stdout, "Converted: 1 file, 48.8 KiB.\n");
     assert_eq!(set.old_stripes().len(), before - 2);
     let missing =
         "starfish: blocks.dat: stripe 2 of 3 is missing\n  Name the directories of all disks of the set.";
     assert!(errors.contains(missing), "{errors}");
     assert!(errors.contains("convert: 12 files of an older version are left"), "{errors}");
-    // With a missing disk no file counts as unfinished, because its other stripes may be finished.
+    // While a disk is missing, no file counts as unfinished: the stripes on that disk may be finished.
     fs::rename(set.disk(2), set.directory.path().join("away")).expect("room");
     let mut command = starfish(options);
     command.arg(set.disk(0)).arg(set.disk(2));
@@ -252,7 +252,7 @@ fn a_file_with_stripes_on_an_absent_disk_is_not_converted() {
 #[test]
 fn disks_in_use_by_an_agent_are_rejected() {
     let set = OldSet::without_damage();
-    // An agent refuses old files, so it starts without them.
+    // An agent rejects files of an older version, so the test hides them before the agent starts.
     let aside = set.directory.path().join("aside");
     fs::rename(set.disk(2), &aside).expect("room");
     let agent = Agent::start(vec![set.disk(2)], &[]);
@@ -278,13 +278,13 @@ fn agents_reject_files_of_an_older_version() {
     let remedy = format!("`starfish convert {}`.", disks.join(" "));
     assert!(errors.contains(&expected) && errors.contains(&remedy), "{errors}");
     ended(&set.convert(&CONVERT_ALL), 1);
-    assert!(agent().contains("1 file of an older version is on"), "the damaged one");
+    assert!(agent().contains("1 file of an older version is on"), "only the damaged file is left");
 }
 
 #[test]
 fn a_path_that_exists_already_is_reported() {
     let set = OldSet::without_damage();
-    // A namespace exists already, with a file of the same name as an old one.
+    // A namespace already exists. One of its files has the same name as an old file.
     let aside = set.directory.path().join("aside");
     let mut old = Vec::new();
     for (index, disk) in set.disks().iter().enumerate() {
@@ -337,7 +337,7 @@ fn a_full_disk_is_reported_and_loses_no_file() {
     let before = set.old_stripes().len();
     let convert = set.command(&CONVERT_ALL);
     let mut shell = Command::new("sh");
-    // Limits files to 1 MiB, as on a full disk. The hole begins before that, and ends behind it.
+    // The limit of 1 MiB for each file has the effect of a full disk. The hole begins before 1 MiB and ends after it.
     shell.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$@\"", "sh"]);
     shell.arg(convert.get_program()).args(convert.get_args());
     give_environment_of(&convert, &mut shell);

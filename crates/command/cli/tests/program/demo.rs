@@ -1,4 +1,4 @@
-//! The demo, and the output that newcomers see first.
+//! The demo, and the output of the program that new users see first.
 
 use std::process::Command;
 use std::thread;
@@ -40,7 +40,7 @@ fn modelled_disks_are_not_faster_than_their_simulation() {
     let measured = row("measured: these four agents");
     let simulated = row("simulated: the same set-up");
     assert_eq!((measured.len(), simulated.len()), (4, 4), "{text}");
-    // A busy computer may be slow, but no disk is faster than its model.
+    // A busy computer may be slow, but no modelled disk is faster than its model.
     for (measured, simulated) in measured.iter().zip(&simulated) {
         assert!(*measured <= 1.1 * simulated, "{text}");
     }
@@ -51,7 +51,7 @@ fn an_interrupted_demo_leaves_no_files() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut demo = starfish(["demo", "--file-size", "64MiB"]);
     let mut demo = demo.env("TMPDIR", directory.path()).spawn().expect("the program");
-    while left_in(directory.path()) == 0 && demo.try_wait().expect("a child").is_none() {
+    while left_in(directory.path()) == 0 && demo.try_wait().expect("a child process of the test").is_none() {
         thread::sleep(Duration::from_millis(10));
     }
     thread::sleep(Duration::from_millis(300));
@@ -74,7 +74,7 @@ fn the_help_of_every_command_has_examples() {
     let help = String::from_utf8(succeed(starfish(["--help"]))).expect("text");
     let commands =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // The description of a command may continue on another line.
+    // The description of a command may continue on the next line.
     let first = commands.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
     let names: Vec<&str> = first.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.len() >= 12, "{help}");

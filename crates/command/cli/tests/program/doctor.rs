@@ -1,4 +1,4 @@
-//! `starfish doctor`: it reports all problems and no others.
+//! `starfish doctor` reports all problems, and nothing that is not a problem.
 
 use std::io::Write;
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Agent, Store, fail, finish, key_file, wait};
 use serde_json::Value;
 
-/// Describes a disk with half the rate of streaming-20; returns the path.
+/// Writes the description of a disk with half the rate of streaming-20, and returns its path.
 fn half(store: &Store) -> String {
     let text = include_str!("../../../../../machines/disks/streaming-20.toml")
         .replace("\"20 MiB/s\"", "\"10 MiB/s\"");
@@ -26,7 +26,7 @@ fn report(store: &Store, options: &[&str]) -> Value {
 #[test]
 fn healthy_agents_on_one_disk_have_no_problems() {
     let store = Store::start(&[2, 1]);
-    // A busy computer is mentioned, but is no fault of an agent.
+    // Work of other programs is mentioned, but does not count as a problem of the agent.
     let stdout = store.run(&["doctor", "--file-size", "2MiB"]);
     let addresses: Vec<&str> = store.agents.iter().map(|agent| &*agent.address).collect();
     assert!(stdout.contains(&format!("Agents {} share one disk.", addresses.join(", "))), "{stdout}");
@@ -70,17 +70,17 @@ fn a_disk_slowed_to_half_is_reported_with_its_throughput() {
     let problem = problems[0].as_str().expect("text");
     assert!(problem.starts_with(&format!("agent {slow}: its disk is slow: at most about ")), "{problem}");
     assert!(problem.contains("as fast as its slowest disk"), "{problem}");
-    // A slowed disk counts as a separate disk.
+    // Disks that share a device are reported, but a slowed disk counts as a device of its own.
     assert_eq!(report["notes"].to_string().matches("share one disk").count(), 0, "{report}");
     let write = |agent: usize| report["agents"][agent]["write_mib_s"].as_f64().expect("a number");
-    assert!((11.0..21.0).contains(&write(0)), "put gives nearly 20: {report}");
+    assert!((11.0..21.0).contains(&write(0)), "a disk of streaming-20 would reach nearly 20: {report}");
     assert!((5.0..11.0).contains(&write(2)), "{report}");
 }
 
 #[test]
 fn the_doctor_names_each_problem_and_its_remedy() {
     let mut store = Store::start(&[1, 1]);
-    store.agents[1].child.kill().expect("a child of ours");
+    store.agents[1].child.kill().expect("a child process of the test");
     wait(&mut store.agents[1].child);
     let stranger = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let stranger_address = stranger.local_addr().expect("an address").to_string();

@@ -1,4 +1,5 @@
-//! One of five disks fails, in each of eight ways: only files on that disk fail, and each error names its agent.
+//! One of five disks fails in one of eight ways. Then only files on this disk fail, and each error names the agent of
+//! the disk.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use crate::common::{Agent, Store, finish, hash, wait};
 use crate::mount_point::MountPoint;
 
-/// Kind of failure of a disk.
+/// Way in which a disk fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DiskFault {
     Removed,
@@ -41,13 +42,13 @@ impl DiskFault {
     }
 }
 
-/// Five agents, the files on the failing disk, and the others.
+/// Five agents, with files on the disk that fails and files on the other disks.
 struct Trial {
     store: Store,
     victim: usize,
     on: BTreeSet<String>,
     elsewhere: BTreeSet<String>,
-    /// File system to unmount at the end.
+    /// File system that is unmounted at the end.
     mounted: Option<PathBuf>,
     original: blake3::Hash,
 }
@@ -62,7 +63,7 @@ impl Drop for Trial {
 }
 
 impl Agent {
-    /// Sends a signal to an agent that may have ended.
+    /// Sends a signal to an agent that may already have ended.
     fn signal_if_running(&self, name: &str) {
         let _ = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).output();
     }
@@ -85,7 +86,8 @@ impl Trial {
         let doctor = text_of(&finish(store.command(&["doctor", "--quick"])));
         let is_metadata_agent =
             |agent: &Agent| doctor.contains(&format!("agent {} is its metadata server", agent.address));
-        let metadata_agent = store.agents.iter().position(is_metadata_agent).expect("one keeps the names");
+        let metadata_agent =
+            store.agents.iter().position(is_metadata_agent).expect("one agent is the metadata server");
         let victim = usize::from(metadata_agent == 0);
         let mut trial =
             Trial { store, victim, on: BTreeSet::new(), elsewhere: BTreeSet::new(), mounted: None, original };
@@ -99,7 +101,7 @@ impl Trial {
         unreachable!("stripes are spread over all disks")
     }
 
-    /// Puts a file, and records if it is on the disk that will fail.
+    /// Uploads a file, and records whether a part of it is on the disk that will fail.
     fn put(&mut self, name: &str, disks: &str) {
         let before = stripes_in(self.root());
         self.store.run(&["put", "local", &format!("d/{name}"), "--block", "64KiB", "--disks", disks]);
@@ -121,13 +123,13 @@ impl Trial {
         command
     }
 
-    /// Makes the disk fail. Returns false if that is impossible here.
+    /// Makes the disk fail. Returns false if this computer cannot make it fail in this way.
     fn fail(&mut self, fault: DiskFault) -> bool {
         let root = self.root().to_owned();
         match fault {
-            DiskFault::Removed => fs::remove_dir_all(&root).expect("our directory"),
+            DiskFault::Removed => fs::remove_dir_all(&root).expect("a directory of the test"),
             DiskFault::Unmounted => {
-                fs::rename(&root, root.with_extension("away")).expect("our directory");
+                fs::rename(&root, root.with_extension("away")).expect("a directory of the test");
                 fs::create_dir(&root).expect("room");
             }
             DiskFault::ReadOnly => return self.make_read_only(&root),
@@ -142,7 +144,7 @@ impl Trial {
         true
     }
 
-    /// Restarts the agent after a change of its disk's contents.
+    /// Stops the agent, changes the contents of its disk, and restarts it.
     fn change_while_stopped(&mut self, change: impl FnOnce(&Path) -> bool) -> bool {
         let agent = &mut self.store.agents[self.victim];
         agent.signal("TERM");
@@ -170,13 +172,13 @@ impl Trial {
         made
     }
 
-    /// Damages the header of a stripe of a file that is on all disks.
+    /// Damages the header of a stripe on this disk, of a new file that is on all disks.
     fn damage_a_stripe(&mut self, root: &Path, fault: DiskFault) {
         let before = stripes_in(root);
         self.put("damaged", "5");
         let stripe = stripes_in(root).difference(&before).next().expect("it is on all disks").clone();
         self.change_while_stopped(|_| {
-            let file = fs::OpenOptions::new().write(true).open(&stripe).expect("ours");
+            let file = fs::OpenOptions::new().write(true).open(&stripe).expect("it belongs to the test");
             let (at, bytes) = if fault == DiskFault::NewerStripe { (8, [9]) } else { (100, [0xA5]) };
             file.write_all_at(&bytes, at).expect("room");
             true
@@ -186,7 +188,7 @@ impl Trial {
         self.on = BTreeSet::from(["damaged".to_owned()]);
     }
 
-    /// Checks which files can be read.
+    /// Checks which files can be read completely.
     fn check_contents(&self, fault: DiskFault) {
         let is_readable = matches!(fault, DiskFault::ReadOnly | DiskFault::Full);
         for (names, is_fine) in [(&self.elsewhere, true), (&self.on, is_readable)] {
@@ -210,7 +212,7 @@ impl Trial {
         }
     }
 
-    /// Puts a new file on all disks: it avoids an unusable disk, and fails on one that cannot be written to.
+    /// Uploads a new file. If the disk cannot be used, `put` avoids it. If the disk cannot be written to, `put` fails.
     fn check_put(&self, fault: DiskFault) {
         let put = finish(self.command(&["put", "local", "d/new", "--block", "64KiB"]));
         let is_fine = fault.is_of_one_stripe() || (fault.is_unusable() && !fault.is_silent());
@@ -249,7 +251,7 @@ impl Trial {
         assert_eq!(failures.len(), usize::from(fault.is_unusable()), "{fault:?}: {report}");
         let named = |value: &Value| value.to_string().contains(self.address());
         assert!(findings.iter().chain(failures).all(named), "{fault:?}: {report}");
-        // Files on the other disks were read completely.
+        // The files on the other disks have been read completely.
         let least = self.elsewhere.len() as u64 * 700_000;
         assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes >= least), "{fault:?}: {report}");
     }

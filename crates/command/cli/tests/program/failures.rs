@@ -1,5 +1,5 @@
-//! Failures of agents and their disks from the user's view: an agent that is killed, restarted, or hangs; a full disk;
-//! stripes that are damaged, cut or of another version.
+//! Failures of agents and their disks, as a user sees them: an agent that is killed, restarted or stops responding; a
+//! full disk; stripes that are damaged, truncated or of another version.
 
 use std::fs;
 use std::io::Read;
@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Agent, Store, contents, finish, hash, wait};
 
-/// Slow disks, which leave time to fail, and small caches.
+/// Options for slow disks, which give the test time for a failure, and for small caches.
 const SLOW: [&str; 4] = ["--disk-model", "streaming-20", "--cache", "8MiB"];
 
-/// Restarts an agent at its address after it has ended.
+/// Restarts an agent, which has ended, at its old address.
 fn restart_agent(store: &mut Store, index: usize, options: &[&str]) {
     let (address, roots) = (store.agents[index].address.clone(), store.agents[index].roots.clone());
     store.agents[index] = Agent::start_at(&address, roots, options);
 }
 
 fn kill(store: &mut Store, index: usize) {
-    store.agents[index].child.kill().expect("a child of ours");
-    store.agents[index].child.wait().expect("a child of ours");
+    store.agents[index].child.kill().expect("a child process of the test");
+    store.agents[index].child.wait().expect("a child process of the test");
 }
 
 /// Waits for a command that must fail, and returns its standard error.
@@ -69,7 +69,7 @@ fn put_reports_data_lost_by_a_killed_agent() {
     assert_eq!(store.run(&["ls", "-a"]), "", "no partial file is left");
 }
 
-/// A clean shutdown and restart of an agent, as for an update, only delays writers.
+/// A clean shutdown and restart of an agent, as for an update, delays writers but loses no data.
 #[test]
 fn a_clean_shutdown_during_a_put_loses_no_data() {
     let options = ["--disk-model", "streaming-20", "--cache", "256MiB"];
@@ -115,7 +115,8 @@ fn a_briefly_hung_agent_only_delays_a_read() {
     let store = Store::start_with(&[1, 1], &SLOW);
     let original = store.make_file("file", 40 << 20);
     store.run(&["put", "file"]);
-    // First shorter than the silence timeout; then longer, but short enough for the client to reconnect.
+    // First the agent is stopped for less than the silence timeout, then for longer, but not too long for the client to
+    // reconnect.
     for (name, stopped) in [("one", 300), ("two", 2200)] {
         let mut get = store.command(&["get", "file", name]);
         let mut get = get.env("STARFISH_SILENCE", "2").spawn().expect("the program");
@@ -131,7 +132,7 @@ fn a_briefly_hung_agent_only_delays_a_read() {
     }
 }
 
-/// Offsets of a stripe's first checksums and of its first data in the file (`crates/machines/real/src/disk/layout.rs`).
+/// Offsets of the first checksums and of the first data in a stripe's file (`crates/machines/real/src/disk/layout.rs`).
 const SUMS_AT: usize = 12 * 1024;
 const DATA_AT: usize = SUMS_AT + 8192;
 
@@ -175,7 +176,7 @@ fn a_damaged_or_cut_stripe_is_named_and_other_files_are_intact() {
         fs::remove_file(store.path("back")).expect("just made");
         fs::write(&stripe, &sound).expect("room");
     }
-    // The byte after the mark is the version.
+    // The byte after the magic number is the version.
     change(&stripe, |file| file[8] = 200);
     store.restart(&[]);
     let error = store.run_failing(&["get", "file", "back"]);
@@ -187,7 +188,7 @@ fn a_damaged_or_cut_stripe_is_named_and_other_files_are_intact() {
 }
 
 /// Overwrites a stripe of `file` with `bytes`. Checks that `get` reports the disk, the reason and a remedy, and that
-/// `--skip-damaged` saves the other stripe.
+/// `get --skip-damaged` copies the data of the other stripe.
 fn check_replaced(store: &mut Store, bytes: &[u8], expected: &str) {
     let (agent, path) = store.stripe("file", 0);
     fs::write(&path, bytes).expect("room");
@@ -201,7 +202,7 @@ fn check_replaced(store: &mut Store, bytes: &[u8], expected: &str) {
     }
     let saved = finish(store.command(&["get", "file", "rest", "--skip-damaged", "--force"]));
     assert_eq!(saved.status.code(), Some(1), "{}", String::from_utf8_lossy(&saved.stderr));
-    let (rest, whole) = (fs::read(store.path("rest")).expect("what is left"), contents(3 << 20));
+    let (rest, whole) = (fs::read(store.path("rest")).expect("the readable part"), contents(3 << 20));
     let of_other = |bytes: &[u8]| bytes.chunks(256 << 10).skip(1).step_by(2).collect::<Vec<_>>().concat();
     assert!(of_other(&rest) == of_other(&whole));
 }
@@ -214,7 +215,8 @@ fn foreign_and_deleted_stripes_are_named() {
     store.run(&["put", "file", "other"]);
     let paths = [store.stripe("file", 0).1, store.stripe("file", 1).1, store.stripe("other", 0).1];
     let [first, second, other] = paths.each_ref().map(|path| fs::read(path).expect("a stripe"));
-    // Exchanged data do not match the header, as any block shows. An exchanged stripe names its file.
+    // Data of another stripe do not match the checksums in this header, whatever block is read. A whole stripe of
+    // another file names that file in its header.
     let mixed = [&first[..SUMS_AT], &second[SUMS_AT..]].concat();
     check_replaced(&mut store, &mixed, "do not match their checksum");
     check_replaced(&mut store, &other, "was its file renamed?");
@@ -242,7 +244,7 @@ fn a_full_disk_is_reported_and_loses_no_file() {
     let small = store.make_file("small", 1 << 20);
     store.make_file("large", 64 << 20);
     store.run(&["put", "small"]);
-    // The process may not write files longer than 8 MiB, as on a full disk.
+    // The agent may not write files longer than 8 MiB. This has the effect of a full disk.
     store.restart_limited(1, "-f 16384");
     let address = store.agents[1].address.clone();
     for method in ["traditional", "disk-directed"] {
@@ -258,15 +260,15 @@ fn a_full_disk_is_reported_and_loses_no_file() {
     store.run(&["put", "more", "--verify"]);
 }
 
-/// Emptying a full disk needs its agent.
+/// Users can make room on a full disk only if its agent runs.
 #[test]
 fn an_agent_with_a_full_disk_starts_and_removes_files() {
     let mut store = Store::start(&[1, 1]);
-    // The first agent keeps the names.
+    // This first use makes the first agent the metadata server.
     store.run(&["ls", "--agents", &store.agents[0].address]);
     store.make_file("file", 1 << 20);
     store.run(&["put", "file"]);
-    // The process may not write to any file.
+    // The agent may not write to any file.
     store.restart_limited(1, "-f 0");
     store.run(&["rm", "file"]);
     assert_eq!(store.run(&["ls"]), "");
@@ -275,11 +277,11 @@ fn an_agent_with_a_full_disk_starts_and_removes_files() {
 #[test]
 fn with_an_agent_down_whole_files_work_and_new_ones_need_an_option() {
     let mut store = Store::start(&[1, 1, 1]);
-    // The first agent keeps the names.
+    // This first use makes the first agent the metadata server.
     store.run(&["ls", "--agents", &store.agents[0].address]);
     let original = store.make_file("striped", 1 << 20);
     store.run(&["put", "striped"]);
-    // A file on the first two agents only.
+    // A file that is only on the first two agents.
     let third = store.agents.pop().expect("three of them");
     store.run(&["put", "striped", "whole"]);
     store.run(&["put", "striped", "other"]);
@@ -334,23 +336,23 @@ fn a_command_waits_for_silent_agents_concurrently() {
     (1..4).for_each(|index| kill(&mut store, index));
 }
 
-/// Slow disks, and caches for all data written here.
+/// Options for slow disks, and for caches that hold all data that the tests write.
 const ACCEPTING: [&str; 4] = ["--disk-model", "streaming-20", "--cache", "256MiB"];
 
-/// More bytes than these disks write before an agent is killed.
+/// Number of bytes to write: more than these disks can write before the agent is killed.
 const ACCEPTED_BYTES: usize = 20_000_000;
 
-/// Starts agents with the file `dir/old`, and a session.
+/// Starts agents with a file `dir/old`, and a session with them.
 fn store_with_old_file() -> (Store, node::Session) {
     let store = Store::start_with(&[1, 1], &ACCEPTING);
     fs::write(store.path("old"), "old").expect("room");
     store.run(&["mkdir", "dir"]);
     store.run(&["put", "old", "dir/old"]);
-    let session = node::Session::start(store.settings()).expect("they are there");
+    let session = node::Session::start(store.settings()).expect("the agents run");
     (store, session)
 }
 
-/// Creates a file, unless it exists, and writes it.
+/// Opens a file, which is created if it does not exist, and writes it.
 fn write_new(session: &node::Session, path: &str) -> node::Handle {
     let options = node::OpenOptions::new().read(true).write(true).create(true);
     let file = session.open(path, options).expect("made");

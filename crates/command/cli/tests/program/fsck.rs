@@ -1,5 +1,5 @@
-//! `starfish fsck` with real agents: any damage of stripes is found and located. `get --skip-damaged` copies the
-//! readable parts of a file.
+//! `starfish fsck` with real agents finds and locates any damage of stripes. `get --skip-damaged` copies the readable
+//! parts of a file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -11,13 +11,14 @@ use crate::common::{Store, contents, finish};
 use crate::killing::setting;
 use serde_json::Value;
 
-/// Environment variable with the number of bits to flip; 40 by default.
+/// Environment variable with the number of bits to flip. The default is 40.
 const FLIPS_VARIABLE: &str = "STARFISH_FSCK_FLIPS";
 
 const UNIT: u64 = 4096;
 const BLOCK: u64 = 64 * 1024;
 
-/// Returns the position of a stripe's byte in its file: after 12 KiB, and 8 KiB of checksums before each MiB.
+/// Returns the position of a byte of a stripe in the stripe's file. The header has 12 KiB, and before each MiB of data
+/// there are 8 KiB of checksums.
 fn in_file(offset: u64) -> u64 {
     const MIB: u64 = 1 << 20;
     12 * 1024 + offset / MIB * (MIB + 8192) + 8192 + offset % MIB
@@ -26,11 +27,11 @@ fn in_file(offset: u64) -> u64 {
 fn change(path: &Path, at: u64, change: impl Fn(u8) -> u8) {
     let file = OpenOptions::new().read(true).write(true).open(path).expect("a stripe");
     let mut byte = [0];
-    file.read_exact_at(&mut byte, at).expect("it is that long");
+    file.read_exact_at(&mut byte, at).expect("the file is that long");
     file.write_all_at(&[change(byte[0])], at).expect("room");
 }
 
-/// Returns the JSON report of `fsck`, and true if all is well.
+/// Returns the JSON report of `fsck`, and true if there are no findings.
 fn fsck(store: &Store, arguments: &[&str]) -> (Value, bool) {
     let output = finish(store.command(&[&["fsck", "--format", "json"], arguments].concat()));
     let errors = String::from_utf8(output.stderr).expect("text");
@@ -47,7 +48,7 @@ fn findings(report: &Value) -> Vec<(String, String, Option<u64>)> {
     rows.map(|row| (text(&row["file"]), text(&row["kind"]), row["stripe"].as_u64())).collect()
 }
 
-/// Small random number generator.
+/// Small generator of pseudo-random numbers.
 struct Draw(u64);
 
 impl Draw {
@@ -60,7 +61,7 @@ impl Draw {
 #[test]
 fn every_flipped_bit_is_found_and_intact_data_are_saved() {
     let flips = setting(FLIPS_VARIABLE, 40);
-    // Half of the units stay intact.
+    // Half of the checksummed units remain intact.
     let bytes = (flips * 2 * UNIT).max(6 << 20) + 777;
     let mut store = Store::start(&[1, 1, 2]);
     store.make_file("file", bytes as usize);
@@ -98,7 +99,7 @@ fn every_flipped_bit_is_found_and_intact_data_are_saved() {
     }
     assert_eq!(found, expected);
 
-    // The agents' caches still have the original data.
+    // The agents' caches still contain the original data.
     store.restart(&[]);
     let output = finish(store.command(&["get", "file", "rest", "--skip-damaged"]));
     let stderr = String::from_utf8(output.stderr).expect("text");
@@ -133,13 +134,13 @@ fn cut_swapped_foreign_and_missing_stripes_are_found() {
     fs::rename(&swapped, store.path("aside")).expect("one file system");
     fs::rename(&taken, &swapped).expect("one file system");
     fs::rename(store.path("aside"), &taken).expect("one file system");
-    fs::remove_file(stripe("missing", 2)).expect("it is there");
+    fs::remove_file(stripe("missing", 2)).expect("it exists");
     fs::copy(stripe("foreign", 2), stripe("foreign", 3)).expect("room");
-    // Swap two units of a stripe.
+    // Exchange two units of a stripe.
     let mixed = OpenOptions::new().read(true).write(true).open(stripe("mixed", 0)).expect("a stripe");
     let mut units = [[0; UNIT as usize]; 2];
     for (unit, at) in units.iter_mut().zip([0, 5 * UNIT]) {
-        mixed.read_exact_at(unit, in_file(at)).expect("it is that long");
+        mixed.read_exact_at(unit, in_file(at)).expect("the file is that long");
     }
     for (unit, at) in units.iter().zip([5 * UNIT, 0]) {
         mixed.write_all_at(unit, in_file(at)).expect("room");
@@ -152,7 +153,7 @@ fn cut_swapped_foreign_and_missing_stripes_are_found() {
         let mut rows = report["findings"].as_array().expect("an array").iter();
         rows.find(|row| row["file"] == file).expect("a finding")["damaged"].clone()
     };
-    // The last two of the four blocks of the stripe.
+    // The last two of the four blocks in the stripe.
     assert_eq!(damaged("/cut"), serde_json::json!([[8 * BLOCK, BLOCK], [12 * BLOCK, BLOCK]]));
     assert_eq!(damaged("/mixed"), serde_json::json!([[0, UNIT], [5 * UNIT, UNIT]]));
     let text = finish(store.command(&["fsck", "mixed", "missing"]));
@@ -169,7 +170,7 @@ fn cut_swapped_foreign_and_missing_stripes_are_found() {
     assert!(lines[1].starts_with("missing,missing,2,,,,"), "{rows}");
     assert!(lines[2].contains(",0,0+4096 20480+4096,"), "{rows}");
     assert!(notes.contains("2 files, "), "{notes}");
-    // A missing stripe leaves holes in the file.
+    // In a copy, a missing stripe becomes a hole.
     let saved = finish(store.command(&["get", "missing", "--skip-damaged"]));
     assert_eq!(saved.status.code(), Some(1));
     let mut rest = contents(bytes);
@@ -199,13 +200,13 @@ fn cut_swapped_foreign_and_missing_stripes_are_found() {
     assert_eq!(found, expected);
 }
 
-/// Intact stripes of a damaged file are not reported as missing.
+/// If a file is damaged, its intact stripes are not reported as missing.
 #[test]
 fn a_file_has_the_same_findings_alone_and_among_all() {
     let mut store = Store::start(&[1, 1]);
     store.make_file("file", 1 << 20);
     store.run(&["put", "file"]);
-    fs::File::create(store.stripe("file", 1).1).expect("cut to nothing");
+    fs::File::create(store.stripe("file", 1).1).expect("a stripe file");
     store.restart(&[]);
     let found = |names: &[&str]| {
         let (report, _) = fsck(&store, names);

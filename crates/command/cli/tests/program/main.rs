@@ -1,7 +1,8 @@
-//! Tests of the program in use: processes on loopback. Each test has its own agents and directories.
+//! End-to-end tests: they start the processes of the program and connect them over loopback. Each test has its own
+//! agents and directories.
 //!
-//! All tests are in one executable, because each executable links the whole file system. `cargo test -p starfish --test
-//! program fsck::` runs the tests of one file.
+//! All tests are in one executable, because each test executable links the whole file system. `cargo test -p starfish
+//! --test program fsck::` runs the tests of one file.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! `starfish merge`, and a study of jobs that share disks, from the command line.
+//! `starfish merge`, and a study of jobs that share disks, on the command line.
 
 use std::fs;
 
@@ -12,8 +12,8 @@ fn text(printed: Vec<u8>) -> String {
     String::from_utf8(printed).expect("text")
 }
 
-/// The explanation of a race has its leader, its start, the queues against the threshold, and the order in which jobs
-/// ended.
+/// The explanation of a race contains its leader, its start, the queue lengths in comparison with the threshold, and
+/// the order in which the jobs ended.
 #[test]
 fn a_race_is_explained_and_its_remedies_prevent_it() {
     let raced = merge(&["--policy", "2", "--jobs", "5", "--disks", "5", "--explain"]);
@@ -35,7 +35,7 @@ fn a_race_is_explained_and_its_remedies_prevent_it() {
     assert!(of("2").contains("(the analysis assumes as many jobs as disks)"));
 }
 
-/// The counts of the report, sections 3 and 4.
+/// The expected counts are in sections 3 and 4 of the report.
 #[test]
 fn exchanges_are_compared_with_parallel_ios() {
     let exchange = |arguments: &[&str]| merge(&[arguments, &["--run-blocks", "24"]].concat());
@@ -56,7 +56,7 @@ fn disks_that_take_no_time_have_no_race_ratio() {
     );
     let csv = merge(&[&free[..], &["--format", "csv"]].concat());
     assert!(csv.lines().nth(1).is_some_and(|row| row.split(',').nth(5) == Some("")), "{csv}");
-    // The upper bound of blocks in the manual's page of keys.
+    // The maximum number of blocks is in the manual's page of keys.
     let most = starfish("merge --run-blocks 4294967296".split(' '));
     assert!(fail(most, 2).contains("expected a whole number from 1 to 4294967295"));
 }
@@ -80,7 +80,7 @@ fn trials_are_repeatable_and_differ_by_seed() {
     assert!(trials[0].split_whitespace().nth(1) == Some(&format!("{first:.2}")), "{report} {trials:?}");
 }
 
-/// A trace has a track for each job and a counter of pending writes for each disk.
+/// The trace has a track for each job, and for each disk a counter of its pending writes.
 #[test]
 fn a_trace_has_tracks_of_jobs_and_queues_of_disks() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -94,7 +94,7 @@ fn a_trace_has_tracks_of_jobs_and_queues_of_disks() {
     assert!(!has("job 2"));
 }
 
-/// Times have the usual units; plans have no minutes.
+/// Options accept the usual units of time; plans do not accept minutes.
 #[test]
 fn the_stagger_of_jobs_can_be_in_minutes() {
     let staggered = |time: &str| {
@@ -130,7 +130,8 @@ fn invalid_options_are_rejected() {
     }
 }
 
-/// A study of placements has a row for each trial, and a page; a repeated command simulates no trial again.
+/// A study of placements produces a row for each trial, and a page. If the command is repeated, it simulates no trial
+/// again.
 #[test]
 fn a_study_of_placements_has_a_row_for_each_trial() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -154,7 +155,8 @@ fn a_study_of_placements_has_a_row_for_each_trial() {
     assert!(lines[1].starts_with("2,merge,2,fcfs,2,5,50,12,40,,0,"), "{csv}");
     let page = fs::read_to_string(out.join("report.html")).expect("it is written");
     assert!(page.contains("Figure 2") && page.contains("class=\"dot\""), "{page}");
-    // Its runs are shorter than those of the report, so the report's statements do not apply.
+    // The runs of this study are shorter than those of the report, so the page does not evaluate the report's
+    // statements.
     for part in ["Figure 1: two merges on five disks", "Statements of the report"] {
         assert!(!page.contains(part), "{part}");
     }

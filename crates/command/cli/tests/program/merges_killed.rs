@@ -1,5 +1,5 @@
-//! Agents that are killed and restarted during merges. No merge blocks forever or reports work that it has not done,
-//! and existing files stay.
+//! Kills and restarts agents during merges. No merge may block forever or report work that it has not done, and
+//! existing files must remain.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,11 +15,11 @@ use machine::Machine;
 use node::ConnectedNode;
 use real::RealMachine;
 
-/// Times of the kill after the begin of the merges, which take most of a second.
+/// Times of the kill after the start of the merges. The merges take almost a second.
 const MOMENTS: [Duration; 3] =
     [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(500)];
 
-/// Time limit for a merge to fail or end.
+/// Maximum time for a merge to end or to fail.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 const OPTIONS: [&str; 8] =
@@ -40,7 +40,7 @@ fn experiment() -> Experiment {
     small.experiment_on_agents().expect("it makes sense")
 }
 
-/// Creates a file with all its stripes.
+/// Creates a file with all of its stripes.
 async fn create(
     connection: &ConnectedNode,
     file: &StoredFile,
@@ -66,7 +66,7 @@ async fn make_runs(connection: ConnectedNode) -> Files {
     files
 }
 
-/// Merges to a new output as a job does, and checks the output.
+/// Merges to a new output file as a job does, and checks the output.
 async fn merge(
     connection: ConnectedNode,
     number: usize,
@@ -89,7 +89,8 @@ async fn merge(
     part.check().await
 }
 
-/// Starts all merges, each on a separate node, and waits until all are at work. Returns a channel for their outcomes.
+/// Starts all merges, each on its own node, and waits until all of them are working. Returns a channel that receives
+/// their outcomes.
 fn begin_merges(store: &Store, files: &Files) -> flume::Receiver<Result<(), String>> {
     let (sender, received) = flume::unbounded();
     let (ready, is_ready) = flume::unbounded();
@@ -102,7 +103,7 @@ fn begin_merges(store: &Store, files: &Files) -> flume::Receiver<Result<(), Stri
             sender.send(done).expect("the test waits");
         });
     }
-    (0..2).for_each(|_| is_ready.recv_timeout(PATIENCE).expect("agents that are there"));
+    (0..2).for_each(|_| is_ready.recv_timeout(PATIENCE).expect("agents that run"));
     received
 }
 
@@ -125,17 +126,17 @@ fn merges_with_a_killed_agent_end_without_wrong_data() {
         thread::sleep(moment);
         let killed = &mut store.agents[1];
         let (address, roots) = (killed.address.clone(), killed.roots.clone());
-        killed.child.kill().expect("it is there");
+        killed.child.kill().expect("a child process of the test");
         killed.child.wait().expect("it ends");
         store.agents[1] = Agent::start_at(&address, roots, &OPTIONS);
         let outcomes = outcomes(&received);
-        // At the first of these times no merge can be done yet.
+        // At the first of these times no merge can have ended.
         assert!(moment > MOMENTS[0] || outcomes.iter().any(Result::is_err));
         for outcome in outcomes {
-            // A merge that is done has checked its output; wrong data are never acceptable.
+            // A merge that succeeds has checked its output. A merge may fail, but it must not produce wrong data.
             assert!(!outcome.is_err_and(|why| why.contains("wrong data")), "after {moment:?}");
         }
     }
-    // With all agents running again, the merges succeed.
+    // When all agents run again, the merges succeed.
     assert_eq!(outcomes(&begin_merges(&store, &files)), [Ok(()), Ok(())]);
 }

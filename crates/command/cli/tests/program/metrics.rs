@@ -1,4 +1,4 @@
-//! Metrics of agents for Prometheus, requested over HTTP.
+//! Metrics of agents for Prometheus, requested by HTTP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -30,7 +30,8 @@ fn an_agent_exports_its_requests_and_disks() {
     assert_eq!(hash(&store.path("back")), original);
     let mut after = parse(&get().1);
     let start = Instant::now();
-    // A client may have the data before the agent has counted them and noticed the disconnection.
+    // A client may have received the data before the agent has counted them and noticed that the client has
+    // disconnected.
     while value(&after, "starfish_agent_sent_bytes_total", &[]) < Some(3_000_000.0)
         || value(&after, "starfish_agent_clients", &[]) != Some(0.0)
     {
@@ -60,7 +61,7 @@ fn an_agent_exports_its_requests_and_disks() {
         written += total("starfish_agent_disk_written_bytes_total", &of_disk);
     }
     assert_eq!(written, 3_000_000.0);
-    // A missing directory is a disk that does not answer.
+    // A disk whose directory is missing counts as a disk that does not answer.
     std::fs::rename(store.path("disk2"), store.path("elsewhere")).expect("renamed");
     let gone = parse(&get().1);
     let up = ["0", "1"].map(|disk| value(&gone, "starfish_agent_disk_up", &[("disk", disk)]));
@@ -89,7 +90,7 @@ fn the_server_has_only_metrics_and_silent_clients_do_not_block_it() {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", agent.child.id())).expect("Linux");
         tasks.count()
     };
-    // A silent client occupies a thread for a few seconds only.
+    // A silent client occupies a thread of the server for only a few seconds.
     let before = threads();
     let silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).expect("it listens")).collect();
     let start = Instant::now();

@@ -1,4 +1,5 @@
-//! `starfish mount` and `starfish umount` as processes. The crate `mount` tests the contents of mounted directories.
+//! `starfish mount` and `starfish umount` as processes. Tests of the crate `mount` check the contents of mounted
+//! directories.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -40,17 +41,17 @@ fn a_background_mount_stays_until_it_is_unmounted() {
     point.unmount();
 }
 
-/// Unprivileged users mount with fusermount3 instead of mount(2).
+/// An unprivileged user cannot call mount(2), and mounts with fusermount3 instead.
 #[test]
 fn an_unprivileged_user_can_mount() {
     const NOBODY: u32 = 65534;
     let Some(_can_mount) = MountPoint::new() else { return };
-    // The first user creates the namespace and owns its root.
+    // The first user to access the namespace creates it and owns its root.
     let store = Store::start(&[1]);
     let point = MountPoint { path: store.directory.path().join("mounted here"), store };
     fs::create_dir(&point.path).expect("a directory");
     let is_root = nix::unistd::getuid().is_root();
-    // Copy of the agents' key that the user may read.
+    // Copy of the agents' key that the unprivileged user may read.
     let key = point.store.path("key of nobody");
     fs::copy(key_file(), &key).expect("a key");
     let unprivileged = |mut command: Command| {
@@ -86,7 +87,7 @@ fn an_unprivileged_user_can_mount() {
     assert!(contents == "text" && owner == user && !point.is_mounted(), "{text}");
 }
 
-/// After an unmount all data are on the disks, although agents cache partial blocks for seconds.
+/// After an unmount all data are on the disks, although agents keep partial blocks in their caches for seconds.
 #[test]
 fn data_survive_killed_agents_after_an_unmount() {
     let Some(mut point) = MountPoint::new() else { return };
@@ -110,20 +111,20 @@ fn data_survive_killed_agents_after_an_unmount() {
     point.unmount();
 }
 
-/// A clean shutdown of agents, as for an update, loses no data that programs have written to a mount, in closed or open
-/// files.
+/// A clean shutdown of agents, as for an update, loses no data that programs have written to a mount, whether the files
+/// are closed or still open.
 #[test]
 fn a_clean_shutdown_of_agents_loses_no_data_of_a_mount() {
     let Some(mut point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     let (open, closed) = (point.path.join("open"), point.path.join("closed"));
-    // Another process has the file open. If this one had it open, it could not start agents: a child closes its copy,
-    // which waits for the agents.
+    // Another process has the file open. This process must not have it open, because it starts agents: a child process
+    // closes its copy of the open file, and would wait for the agents to do so.
     let mut writer = Command::new("sh");
     writer
         .args(["-c", "exec 3> \"$0\"; printf 'first, ' >&3; read go; printf 'and then' >&3 && sync \"$0\""]);
     let mut writer = writer.arg(&open).stdin(Stdio::piped()).spawn().expect("a shell");
-    within(Duration::from_secs(20), "it is there", || open.exists());
+    within(Duration::from_secs(20), "it exists", || open.exists());
     fs::write(&closed, [7; 300_000]).expect("a file");
     for agent in &mut point.store.agents {
         agent.signal("TERM");
@@ -139,15 +140,15 @@ fn a_clean_shutdown_of_agents_loses_no_data_of_a_mount() {
         agent.signal("TERM");
         assert!(agent.child.wait().expect("it ends").success());
     }
-    // Only the agents know that no data are lost.
+    // The mount cannot know that no data are lost; only the agents know that.
     let unknown = fail(point.command(&["umount"], &[]), 1);
     assert!(unknown.contains("agents do not answer") && unknown.contains("shut down cleanly"), "{unknown}");
     assert!(!unknown.contains("some data are not on the disks") && !point.is_mounted(), "{unknown}");
 }
 
-/// SQLite's WAL mode maps memory that all of its processes must share. The second mount refuses that, and the commits
-/// of the first stay. The mounts are separate processes: a process that maps files of a mount it serves may deadlock
-/// when it unmaps them.
+/// SQLite's WAL mode maps memory that all processes with the database must share. The second mount rejects this
+/// mapping, and the commits on the first mount are kept. Each mount is a process of its own: a process that maps files
+/// of a mount that it serves may deadlock when it unmaps them.
 #[test]
 fn a_second_mount_rejects_a_database_in_wal_mode() {
     let Some(point) = MountPoint::new() else { return };
@@ -171,7 +172,7 @@ fn a_second_mount_rejects_a_database_in_wal_mode() {
     let here_too = open(0);
     for _ in 0..5 {
         insert(&here).expect("it is alone on this computer");
-        insert(&here_too).expect("on the same mount they share memory");
+        insert(&here_too).expect("programs on the same mount share memory");
         let there = open(1);
         insert(&there).expect_err("it is refused");
         count(&there).expect_err("reading, too");
@@ -179,9 +180,9 @@ fn a_second_mount_rejects_a_database_in_wal_mode() {
     assert_eq!([count(&here), count(&here_too)], [Ok(10), Ok(10)]);
     drop((here, here_too));
     let there = open(1);
-    insert(&there).expect("it is the only one now");
+    insert(&there).expect("no other program has the database open now");
     assert_eq!(count(&there), Ok(11));
-    insert(&open(0)).expect_err("the other way around");
+    insert(&open(0)).expect_err("the first mount is now the second one");
     drop(there);
     for mount in mounts {
         unmounted(|| point.store.command(&["umount", mount]));
@@ -227,18 +228,18 @@ fn a_killed_mount_is_replaced_by_the_next_or_unmounted() {
         within(Duration::from_secs(20), "it is mounted", || {
             fs::read_dir(&point.path).is_ok_and(|_| point.is_mounted())
         });
-        child.kill().expect("it is there");
+        child.kill().expect("a child process of the test");
         child.wait().expect("it ends");
-        assert!(point.is_mounted(), "it is left there");
+        assert!(point.is_mounted(), "the killed mount still exists");
     };
-    // The next mount removes the dead one, and so does an unmount.
+    // The next mount removes the killed mount, and so does an unmount.
     kill_one();
     kill_one();
     point.unmount();
     assert!(!point.is_mounted());
 }
 
-/// As at boot, when computers start in any order.
+/// When computers boot, they may start in any order.
 #[test]
 fn a_mount_waits_for_missing_agents() {
     let Some(mut point) = MountPoint::new() else { return };
@@ -266,7 +267,8 @@ fn a_mount_waits_for_missing_agents() {
     point.unmount();
 }
 
-/// Files on the other agents can be used, and new files created, until the next mount with all agents.
+/// Without one agent, the files on the other agents can be used, and new files can be created, until the next mount
+/// with all agents.
 #[test]
 fn a_mount_needs_only_the_metadata_agent_to_start() {
     const FILES: usize = 4;
@@ -274,7 +276,7 @@ fn a_mount_needs_only_the_metadata_agent_to_start() {
     point.store.make_file("local", 5000);
     let names: Vec<String> = (0..FILES).map(|file| format!("file-{file}")).collect();
     for name in &names {
-        // Consecutive files begin on different disks.
+        // The first stripes of files created one after the other are on different disks.
         point.store.run(&["put", "local", name, "--disks", "1"]);
     }
     let doctor = point.store.run(&["doctor", "--quick"]);
@@ -356,7 +358,7 @@ fn options_that_prevent_all_new_files_prevent_the_mount() {
     }
 }
 
-/// Returns true if the lock of a file is free.
+/// Returns true if nobody holds the lock of a file.
 fn is_free(file: &Path) -> bool {
     let file = fs::File::options().read(true).write(true).open(file).expect("a file");
     match file.try_lock() {
@@ -377,7 +379,7 @@ fn the_locks_of_a_killed_mount_expire() {
     let held = fs::File::create(point.path.join("file")).expect("a file");
     held.lock().expect("it is free");
     assert!(!is_free(&other.join("file")));
-    killed.kill().expect("it is there");
+    killed.kill().expect("a child process of the test");
     killed.wait().expect("it ends");
     assert!(!is_free(&other.join("file")), "an unreachable owner may still be writing");
     within(Duration::from_secs(20), "the lock is free", || is_free(&other.join("file")));
@@ -395,11 +397,12 @@ fn locks_survive_a_restart_of_the_metadata_agent() {
     let held = fs::File::create(point.path.join("file")).expect("a file");
     held.lock().expect("it is free");
     for agent in &mut point.store.agents {
-        agent.child.kill().expect("a child of ours");
+        agent.child.kill().expect("a child process of the test");
         agent.child.wait().expect("it ends");
         *agent = Agent::start_at(&agent.address, agent.roots.clone(), &[]);
     }
-    // Locks are granted only after the time for previous owners to reclaim theirs.
+    // For a time after its restart, the metadata agent only lets previous owners reclaim their locks, and grants no new
+    // ones.
     assert!(!is_free(&other.join("file")));
     (&held).write_all(b"still mine").expect("it has its lock");
     held.unlock().expect("it has one");
@@ -410,8 +413,8 @@ fn locks_survive_a_restart_of_the_metadata_agent() {
     point.unmount();
 }
 
-/// Mounts with metrics and returns their address. The long attribute timeout suits tests that run slowly next to
-/// others.
+/// Mounts with metrics, and returns their address. The attribute timeout is long because the test may run slowly beside
+/// other tests.
 fn mount_with_metrics(point: &MountPoint) -> String {
     let usual = ["--background", "--log", "mount.log", "--metrics", "0", "--attr-timeout", "60"];
     let mut command = point.command(&["mount"], &usual);
@@ -459,7 +462,7 @@ fn stats_in_name_order_take_few_requests() {
         value(&parse(&body), "starfish_mount_agent_request_seconds_count", &asked).unwrap_or_default()
     };
     let before = requests();
-    names.iter().for_each(|name| assert!(fs::metadata(name).expect("there").is_file()));
+    names.iter().for_each(|name| assert!(fs::metadata(name).expect("it exists").is_file()));
     let taken = requests() - before;
     assert!(taken < FILES as f64 / 4.0, "{taken}");
     point.unmount();
@@ -514,14 +517,15 @@ fn the_doctor_reports_mounts_and_their_states() {
     assert_eq!(stopped.status.code(), Some(1));
     let stopped = text_of(stopped);
     assert!(stopped.contains(&format!("mount {directory}: it has not answered")), "{stopped}");
-    child.kill().expect("it is there");
+    child.kill().expect("a child process of the test");
     child.wait().expect("it ends");
     let ended = text_of(doctor());
     assert!(ended.contains("its process has ended") && ended.contains("starfish umount"), "{ended}");
     point.unmount();
 }
 
-/// Mounts an agent whose disk, in memory, has this size. Returns `None` if that is impossible here.
+/// Mounts the files of an agent whose disk is in memory and has this size. Returns `None` if this computer does not
+/// permit that.
 fn mount_of_small_disk(size: &str) -> Option<(MountPoint, SmallDisk)> {
     let mut store = Store::start(&[]);
     let small = SmallDisk::of(&store, size)?;
@@ -531,7 +535,7 @@ fn mount_of_small_disk(size: &str) -> Option<(MountPoint, SmallDisk)> {
     Some((point, small))
 }
 
-/// The stopped mount may be resumed at any time, so an unmount waits for it and reports that.
+/// A stopped mount may be resumed at any time. So an unmount waits for it and reports that it waits.
 #[test]
 fn umount_waits_for_a_stopped_mount_and_reports_that() {
     let Some(point) = MountPoint::new() else { return };
@@ -545,7 +549,11 @@ fn umount_waits_for_a_stopped_mount_and_reports_that() {
         let mut line = || stderr.next().expect("a line").expect("text");
         let stderr = [line(), line()].concat();
         assert!(stderr.contains("it has not answered") && stderr.contains("--lazy"), "{stderr}");
-        assert!(stderr.contains("kill -CONT") && umount.try_wait().expect("ours").is_none(), "{stderr}");
+        assert!(
+            stderr.contains("kill -CONT")
+                && umount.try_wait().expect("a child process of the test").is_none(),
+            "{stderr}"
+        );
         umount
     };
     let mut interrupted = umount();
@@ -562,7 +570,7 @@ fn umount_waits_for_a_stopped_mount_and_reports_that() {
 fn a_full_disk_is_reported_by_a_write_or_by_fsync() {
     let Some((point, small)) = mount_of_small_disk("8m") else { return };
     let file = fs::File::create(point.path.join("large")).expect("a file");
-    // Any of these calls may report the full disk, and one does.
+    // Any of these calls may report the full disk, and one of them must.
     let written = (0..64).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
     let outcome = written.and_then(|()| file.sync_all());
     let error = outcome.expect_err("there is no room");
@@ -581,7 +589,7 @@ fn a_full_disk_is_reported_by_a_write_or_by_fsync() {
     drop(small);
 }
 
-/// Also after many attempts to create names, which need space, too.
+/// This must work even after many attempts to create names, because names need space, too.
 #[test]
 fn files_can_be_removed_from_a_full_metadata_disk() {
     let Some((point, small)) = mount_of_small_disk("16m") else { return };
@@ -631,7 +639,7 @@ fn files_closed_before_the_disk_was_full_are_complete() {
     drop(small);
 }
 
-/// Blocks that wait for a disconnected agent cost one timeout together, and not one each.
+/// Blocks that wait for a disconnected agent fail together after one timeout, not one after the other.
 #[test]
 fn delayed_blocks_of_a_killed_agent_fail_after_one_timeout() {
     let Some(point) = MountPoint::new() else { return };
@@ -639,10 +647,10 @@ fn delayed_blocks_of_a_killed_agent_fail_after_one_timeout() {
     mount.env("STARFISH_SILENCE", "2");
     succeed(mount);
     let file = fs::File::create(point.path.join("large")).expect("a file");
-    (&file).write_all(&[1; 1 << 20]).and_then(|()| file.sync_all()).expect("all are there");
+    (&file).write_all(&[1; 1 << 20]).and_then(|()| file.sync_all()).expect("all agents run");
     point.store.agents[1].signal("KILL");
     let killed = Instant::now();
-    // 64 of its blocks wait in memory, or a further write has failed already.
+    // 64 blocks of the file wait in memory, or a further write has already failed.
     let written = (0..32).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
     let outcome = written.and_then(|()| file.sync_all());
     let error = outcome.expect_err("an agent was killed");
@@ -652,11 +660,11 @@ fn delayed_blocks_of_a_killed_agent_fail_after_one_timeout() {
     succeed(point.command(&["umount"], &["--lazy"]));
 }
 
-/// File system in memory, unmounted at the end.
+/// File system in memory. Dropping it unmounts it.
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    /// Creates one in the directory of a store. Returns `None` if that is impossible here.
+    /// Mounts a file system in the directory of a store. Returns `None` if this computer does not permit that.
     fn of(store: &Store, size: &str) -> Option<SmallDisk> {
         let disk = store.path("small");
         fs::create_dir(&disk).expect("a directory");
@@ -676,9 +684,9 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Program that locks a file and performs a step after each line of input. It is a separate process, because a process
-/// with an open file there must not start others while the mount is stopped: the child closes its copies, and waits for
-/// the mount.
+/// Program that locks a file and does one step after each line of input. It is a separate process for this reason:
+/// while the mount is stopped, a process with an open file on it must not start another process, which would close its
+/// copies of the open files and wait for the mount.
 const LOCKER: &str = "
 import fcntl, os, sys
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)

@@ -1,8 +1,8 @@
-//! Kills a mount and its agents, including the metadata agent, at random times while programs create, replace, extend
-//! and remove files. Fsynced data must stay, calls must not exceed the promised time, and `fsck --repair` must remove
-//! all findings of `fsck`.
+//! Kills a mount and its agents, including the metadata agent, at random times, while programs create, replace, extend
+//! and remove files. Fsynced data must survive, calls must end within the promised time, and after `fsck --repair`,
+//! `fsck` must find nothing.
 //!
-//! `STARFISH_ROUNDS=500 cargo test -p starfish --test program mount_kills` makes 500 rounds.
+//! `STARFISH_ROUNDS=500 cargo test -p starfish --test program mount_kills` runs 500 rounds.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Lines, Write};
@@ -16,34 +16,35 @@ use crate::common::{Store, give_environment_of, starfish, succeed};
 use crate::killing::{contents, draw, rounds};
 use crate::mount_point::MountPoint;
 
-/// Number of concurrent programs, each with a separate directory.
+/// Number of concurrent programs. Each has its own directory.
 const PROGRAMS: u64 = 3;
 
 /// Names of the files that a program replaces and removes.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Bytes of a record of a log.
+/// Size of a log record in bytes.
 const RECORD: usize = 1000;
 
-/// Silence timeout in seconds, after which a client declares an agent disconnected. A call may wait for several agents.
+/// Silence timeout in seconds: when an agent has been silent for this time, a client declares it disconnected. A call
+/// may wait for several agents, one after the other.
 const SILENCE: u64 = 5;
 
-/// Time limit of a call: the agents' silence, plus a margin for a busy computer.
+/// Maximum time of a call: the silence timeouts of all agents, and a margin for a busy computer.
 const CALL_MAX: Duration = Duration::from_secs(3 * SILENCE + 10);
 
-/// Possible contents of a name, each given by the seed of a file, or `None` for no file. There is exactly one unless a
-/// call has failed.
+/// What a name may stand for: each entry is the seed of a file's contents, or `None` for no file. There is exactly one
+/// entry, unless a call has failed.
 #[derive(Clone, Debug)]
 struct Possible(Vec<Option<u64>>);
 
-/// Program with its knowledge of data on the media.
+/// Program that works in the mount and knows which data must be on the disks.
 struct Program {
     directory: PathBuf,
     number: u64,
     files: [Possible; NAMES.len()],
-    /// Number of fsynced records of the log.
+    /// Number of log records that have been fsynced.
     logged: u64,
-    /// Number of records written or tried.
+    /// Number of log records that the program has written or has tried to write.
     tried: u64,
     drawn: u64,
 }
@@ -51,7 +52,7 @@ struct Program {
 impl Program {
     fn new(mounted: &Path, number: u64) -> Program {
         let directory = mounted.join(format!("program {number}"));
-        fs::create_dir(&directory).expect("all are there");
+        fs::create_dir(&directory).expect("all agents run");
         let files = NAMES.map(|_| Possible(vec![None]));
         Program { directory, number, files, logged: 0, tried: 0, drawn: 0 }
     }
@@ -61,7 +62,7 @@ impl Program {
         draw(&[self.number, self.drawn], below)
     }
 
-    /// Works until `stop` is set. After an error the effect of the call is unknown, and the program continues.
+    /// Works until `stop` is set. After an error the program continues without knowing whether the call had an effect.
     fn work(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let name = self.draw(NAMES.len() as u64) as usize;
@@ -78,7 +79,7 @@ impl Program {
         }
     }
 
-    /// Replaces a file: writes the new one under another name, and renames it.
+    /// Replaces a file: writes the new contents under another name, and renames that file.
     fn replace(&mut self, name: usize) -> io::Result<()> {
         let (seed, most) = (self.number << 32 | self.drawn, 1 << self.draw(19));
         let bytes = 1 + self.draw(most) as usize;
@@ -106,7 +107,7 @@ impl Program {
         Ok(())
     }
 
-    /// Writes some records after the fsynced records of the log.
+    /// Writes some records to the log, after those that have been fsynced.
     fn log(&mut self) -> io::Result<()> {
         use std::os::unix::fs::FileExt;
         let count = 1 + self.draw(5);
@@ -126,7 +127,7 @@ impl Program {
         File::open(&self.directory)?.sync_all()
     }
 
-    /// Checks the files and the log.
+    /// Checks the files and the log against what the program knows.
     fn check(&mut self) {
         for (name, possible) in NAMES.iter().zip(&mut self.files) {
             let path = self.directory.join(name);
@@ -143,7 +144,8 @@ impl Program {
             let bytes = found.as_ref().map(Vec::len);
             let is = possible.0.iter().rposition(is_it);
             let is = is.unwrap_or_else(|| panic!("{path:?}: {bytes:?}, {possible:?}"));
-            // A failed call may still take effect at the agents later. Earlier contents do not return.
+            // A failed call may still take effect later, when the agents execute it. But contents that were replaced do
+            // not come back.
             possible.0.drain(..is);
         }
         let log = fs::read(self.directory.join("log")).unwrap_or_default();
@@ -155,15 +157,16 @@ impl Program {
     }
 }
 
-/// Returns true if these are all the bytes of a program's file with this seed.
+/// Returns true if `bytes` are exactly the contents that a program writes with this seed.
 fn is_file_of(seed: u64, bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk() else { return false };
     let length = usize::from_le_bytes(*length);
     length == rest.len() && contents(length, seed) == rest
 }
 
-/// Starts agents through a shell. The test has files of the mount open: a direct child would flush them when it
-/// executes the program, and so wait for the agent that it is to become.
+/// Starts agents through a shell. The test has files of the mount open. If an agent were a child of the test, then
+/// executing its program would close copies of these files, which flushes them: the new process would wait for the
+/// agent that it is to become.
 struct Starter {
     shell: Child,
     orders: ChildStdin,
@@ -179,12 +182,12 @@ impl Starter {
         let orders = shell.stdin.take().expect("piped");
         let answers = BufReader::new(shell.stdout.take().expect("piped")).lines();
         let mut starter = Starter { shell, orders, answers };
-        // A pipe that the agents read; they end with the shell, its only writer.
+        // The agents read from a pipe whose only writer is the shell, so they end with the shell.
         starter.ask("mkfifo life && exec 3<>life; echo");
         starter
     }
 
-    /// Has the shell execute a command that prints one line.
+    /// Lets the shell execute a command that prints one line.
     fn ask(&mut self, order: &str) -> String {
         writeln!(self.orders, "{order}").expect("the shell is there");
         self.answers.next().expect("a line").expect("text")
@@ -204,12 +207,12 @@ impl Starter {
     }
 }
 
-/// Agents, and a mount in another process, that are killed and restarted.
+/// Agents, and a mount in another process, which the test kills and restarts.
 struct Victims {
     point: MountPoint,
     mount: Child,
     starter: Starter,
-    /// Processes of restarted agents.
+    /// Process IDs of the agents that have been restarted.
     processes: Vec<Option<String>>,
 }
 
@@ -222,14 +225,14 @@ impl Victims {
         Some(Victims { point, mount, starter, processes })
     }
 
-    /// Kills one of the agents, and restarts it after a pause.
+    /// Kills one of the agents, and restarts it after `pause`.
     fn kill_agent(&mut self, index: usize, pause: Duration) {
         let agent = &mut self.point.store.agents[index];
         match &self.processes[index] {
             Some(process) => self.starter.kill(process),
             None => {
-                agent.child.kill().expect("a child of ours");
-                agent.child.wait().expect("a child of ours");
+                agent.child.kill().expect("a child process of the test");
+                agent.child.wait().expect("a child process of the test");
             }
         }
         thread::sleep(pause);
@@ -237,8 +240,8 @@ impl Victims {
     }
 
     fn kill_mount(&mut self) {
-        self.mount.kill().expect("a child of ours");
-        self.mount.wait().expect("a child of ours");
+        self.mount.kill().expect("a child process of the test");
+        self.mount.wait().expect("a child process of the test");
         succeed(self.point.command(&["umount"], &["--lazy"]));
         self.mount = mount(&self.point);
     }
@@ -282,7 +285,7 @@ fn fsynced_data_survive_a_kill_of_any_process() {
         });
         programs.iter_mut().for_each(Program::check);
         if round % 10 == 9 {
-            // Unnamed contents that were not removed are leftovers, not damage.
+            // If files without names were not removed yet, their contents are leftovers, not damage.
             victims.point.store.run(&["fsck", "--repair"]);
             victims.point.store.run(&["fsck"]);
         }

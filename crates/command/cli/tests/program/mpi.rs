@@ -1,5 +1,5 @@
-//! `starfish mpi-run` and `starfish mpi-preload`, with launchers that print their arguments. The crate `mpi-io` tests
-//! the programs themselves.
+//! `starfish mpi-run` and `starfish mpi-preload` with fake launchers that print their arguments. The tests of the crate
+//! `mpi-io` run MPI programs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// Directory with launchers, and with libraries for two MPIs.
+/// Directory with fake launchers, and with libraries for two implementations of MPI.
 struct Installed(TempDir);
 
 impl Installed {
@@ -26,13 +26,13 @@ impl Installed {
         self.0.path().join(name)
     }
 
-    /// Creates a launcher that prints its version if asked, and otherwise its arguments.
+    /// Creates a launcher that prints its version on request, and otherwise prints its arguments.
     fn launcher(&self, name: &str, version: &str) {
         let path = self.path(name);
         let text =
             format!("#!/bin/sh\n[ \"$1\" = --version ] && {{ echo '{version}'; exit; }}\necho told \"$@\"\n");
         fs::write(&path, text).expect("room");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it belongs to the test");
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -74,7 +74,7 @@ fn missing_launchers_and_libraries_are_named() {
     assert!(failed(&["mpi-run", "--launcher", "./nothing", "x"]).contains("--launcher"));
     installed.launcher("other", "something else 1.0");
     assert!(failed(&["mpi-run", "--launcher", "./other", "x"]).contains("neither HYDRA nor Open MPI"));
-    fs::remove_file(installed.path("starfish-libmpi.so.40")).expect("it is there");
+    fs::remove_file(installed.path("starfish-libmpi.so.40")).expect("it exists");
     let none = failed(&["mpi-run", "--launcher", "./openmpi", "x"]);
     assert!(none.contains("starfish-libmpich.so.12") && none.contains("make install-mpi"), "{none}");
     assert!(failed(&["mpi-preload", "/bin/true"]).contains("it is not linked with an MPI"));

@@ -1,4 +1,5 @@
-//! `starfish mpi-run` with real launchers: a program writes and reads a file on agents, and its calls are in the trace.
+//! `starfish mpi-run` with real launchers. A program writes and reads a file on agents, and the trace contains its
+//! calls.
 
 use std::env;
 use std::fs;
@@ -9,7 +10,7 @@ use prerequisites::{has, skip};
 
 use crate::common::{Store, give_environment_of, starfish, succeed};
 
-/// MPI of Debian: its compiler, its launcher, and the launcher's options for a busy computer.
+/// An MPI implementation of Debian: its compiler, its launcher, and the launcher's options for a busy computer.
 struct Mpi {
     compiler: &'static str,
     launcher: &'static str,
@@ -24,7 +25,7 @@ const OPEN_MPI: Mpi = Mpi {
     options: &["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
 };
 
-/// Time limit of a launched program in seconds.
+/// Maximum run time of a launched program in seconds.
 const PATIENCE: &str = "50";
 
 fn root() -> PathBuf {
@@ -37,8 +38,8 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}\n{stderr}", output.status);
 }
 
-/// Returns the newest library of the crate `mpi-io` that Cargo has built, or `None`. No crate depends on it: it exists
-/// if the whole workspace or that crate was tested.
+/// Returns the newest library of the crate `mpi-io` that Cargo has built, or `None`. The library exists only if Cargo
+/// tests the whole workspace or that crate, because no crate depends on it.
 fn built() -> Option<PathBuf> {
     let test = env::current_exe().expect("this test");
     let target = test.ancestors().nth(2).expect("Cargo builds tests in deps");
@@ -71,7 +72,8 @@ fn launched(mpi: &Mpi) {
     let mut command = store.command(&arguments);
     command.arg(&program).arg("starfish:field").env_remove("LD_PRELOAD");
     command.env("STARFISH_MPI_LIBRARIES", place.path().join("lib/starfish")).env("STARFISH_TRACE", &trace);
-    // A separate directory: concurrent launchers of Open MPI conflict when each creates the common one.
+    // The launcher needs its own directory: if two launchers of Open MPI run at the same time, both create the common
+    // directory and conflict.
     command.env("TMPDIR", place.path());
     let mut bounded = Command::new("timeout");
     bounded.arg(PATIENCE).arg(command.get_program()).args(command.get_args());

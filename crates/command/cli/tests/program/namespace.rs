@@ -1,4 +1,4 @@
-//! Names: paths, directories, whole trees, with real agents on loopback.
+//! Names of files: paths, directories and whole directory trees, with real agents on loopback.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::common::{Agent, Store, contents, fail, finish, hash, wait};
 use serde_json::Value;
 
-/// Starts agents with a directory, `d`.
+/// Starts agents, and creates a directory `d` in their namespace.
 fn store(disks: &[usize]) -> Store {
     let store = Store::start(disks);
     assert_eq!(store.run(&["mkdir", "d"]), "");
@@ -25,7 +25,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().collect()
 }
 
-/// Makes a directory with unusual names and files.
+/// Makes a directory tree with unusual names and files.
 fn make_unusual_tree(top: &Path) {
     fs::create_dir_all(top.join("empty")).expect("room");
     fs::create_dir_all(top.join("deep/er/still")).expect("room");
@@ -43,30 +43,36 @@ fn make_unusual_tree(top: &Path) {
     symlink("nowhere", top.join("dangling")).expect("room");
     let script = top.join("script");
     fs::write(&script, b"#!/bin/sh\n").expect("room");
-    fs::set_permissions(&script, Permissions::from_mode(0o750)).expect("mine");
+    fs::set_permissions(&script, Permissions::from_mode(0o750)).expect("it belongs to the test");
     for (name, mode) in [("empty", 0o1777), ("deep/er/still", 0o2755), ("with space", 0o4755)] {
-        fs::set_permissions(top.join(name), Permissions::from_mode(mode)).expect("mine");
+        fs::set_permissions(top.join(name), Permissions::from_mode(mode)).expect("it belongs to the test");
     }
     let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
-    File::options().write(true).open(&script).and_then(|file| file.set_modified(old)).expect("mine");
+    File::options()
+        .write(true)
+        .open(&script)
+        .and_then(|file| file.set_modified(old))
+        .expect("it belongs to the test");
     for many in 0..60 {
         fs::write(top.join(format!("deep/er/{many}")), contents(many)).expect("room");
     }
     for directory in ["empty", "deep/er/still", "deep/er", "deep"] {
-        File::open(top.join(directory)).and_then(|file| file.set_modified(old)).expect("mine");
+        File::open(top.join(directory))
+            .and_then(|file| file.set_modified(old))
+            .expect("it belongs to the test");
     }
 }
 
-/// Path, mode, time and contents.
+/// Path, mode, modification time and contents.
 type TreeEntry = (PathBuf, u32, (i64, i64), Vec<u8>);
 
-/// Returns all entries of a directory.
+/// Returns all entries of a directory tree.
 fn tree_entries(top: &Path) -> Vec<TreeEntry> {
     let (mut all, mut directories) = (Vec::new(), vec![top.to_owned()]);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).expect("a directory") {
             let path = entry.expect("an entry").path();
-            let found = fs::symlink_metadata(&path).expect("it is there");
+            let found = fs::symlink_metadata(&path).expect("it exists");
             let name = path.strip_prefix(top).expect("within").to_owned();
             let time = (found.mtime(), found.mtime_nsec());
             if found.is_dir() {
@@ -146,7 +152,7 @@ fn names_are_paths() {
     let refused = store.run_failing(&["get", "-r", "results", "local"]);
     assert!(refused.contains("local: it is a file, not a directory"), "{refused}");
 
-    // Moving: a new name, into a directory, over another file.
+    // `mv` to a new name, into a directory, and over another file.
     store.run(&["mv", "results/local", "results/moved"]);
     store.run(&["mv", "results/moved", "results/a/other", "results/a/b"]);
     assert_eq!(lines(&store.run(&["ls", "results/a/b"])), ["moved", "other"]);
@@ -155,10 +161,10 @@ fn names_are_paths() {
     assert!(store.run_failing(&["mv", "results", "results/a/b"]).contains("into itself"));
     store.run(&["rm", "-r", "result?"]);
     assert_eq!(store.run(&["ls"]), "");
-    assert_eq!(store.stripe_files().len(), 0, "contents go with their names");
+    assert_eq!(store.stripe_files().len(), 0, "the contents are removed with their names");
 }
 
-/// If the metadata agent does not answer, no second namespace is begun.
+/// While the metadata agent does not answer, no agent begins a second namespace.
 #[test]
 fn a_set_without_its_metadata_agent_gets_no_second_namespace() {
     let mut store = store(&[1, 1]);
@@ -170,7 +176,8 @@ fn a_set_without_its_metadata_agent_gets_no_second_namespace() {
         .find_map(|rest| rest.split_once(" is its metadata server"))
         .expect("a metadata agent")
         .0;
-    let agent = store.agents.iter_mut().find(|agent| agent.address == metadata_agent).expect("one of them");
+    let agent =
+        store.agents.iter_mut().find(|agent| agent.address == metadata_agent).expect("one of the agents");
     agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
     for command in [
         &["get", "d/file", "x"][..],
@@ -198,10 +205,10 @@ fn a_tree_with_unusual_names_is_copied_unchanged() {
     store.run(&["put", "-r", "tree", "copy", "--progress", "never"]);
     store.run(&["get", "-r", "copy", "back"]);
     store.run(&["get", "copy/script", "script"]);
-    let found = fs::metadata(store.path("script")).expect("got");
+    let found = fs::metadata(store.path("script")).expect("it was copied");
     assert_eq!((found.mode() & 0o777, found.mtime_nsec()), (0o750, 123_456_789));
     assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
-    // Control characters in names are escaped for a terminal.
+    // Control characters in names are escaped on the terminal.
     assert!(store.run(&["ls", "copy"]).contains("new\\nline\n"));
     assert!(
         !store.run(&["ls", "copy"]).contains(".hidden")
@@ -209,10 +216,10 @@ fn a_tree_with_unusual_names_is_copied_unchanged() {
     );
     fs::create_dir(store.path("some")).expect("room");
     store.run(&["get", "copy/star*[1]?", "literally"]);
-    assert_eq!(fs::read(store.path("literally")).expect("got"), b"4");
+    assert_eq!(fs::read(store.path("literally")).expect("it was copied"), b"4");
     store.run(&["get", "copy/deep/e?/[0-9]", "some/"]);
     assert_eq!(fs::read_dir(store.path("some")).expect("a directory").count(), 10);
-    // Into a directory, and again.
+    // Copies the tree into an existing directory, twice.
     store.run(&["put", "-r", "tree", "d/"]);
     store.run(&["get", "-r", "d/tree", "some/"]);
     assert_eq!(tree_entries(&store.path("some/tree")), tree_entries(&store.path("tree")));
@@ -259,10 +266,10 @@ fn names_that_are_not_utf8_are_listed_moved_and_removed() {
     assert_eq!(output_of(&["ls".as_ref(), &within]), "not\\xfftext\n");
     let (file, moved) = (path(b"d/tree/not\xfftext/not\xfftext"), path(b"d/tree/not\xfftext/\xfe"));
     output_of(&["mv".as_ref(), &file, &moved]);
-    // A question mark also matches bytes that are not UTF-8.
+    // In a pattern, a question mark also matches a byte that is not valid UTF-8.
     fs::create_dir(store.path("got")).expect("room");
     store.run(&["get", "d/tree/not?text/?", "got/"]);
-    assert_eq!(fs::read(store.path("got").join(OsStr::from_bytes(b"\xfe"))).expect("got"), b"odd");
+    assert_eq!(fs::read(store.path("got").join(OsStr::from_bytes(b"\xfe"))).expect("it was copied"), b"odd");
     output_of(&["mv".as_ref(), &moved, &file]);
     output_of(&["rm".as_ref(), &file]);
     output_of(&["rm".as_ref(), "-r".as_ref(), &within]);
@@ -273,7 +280,7 @@ fn names_that_are_not_utf8_are_listed_moved_and_removed() {
         "{stderr}"
     );
     assert_eq!((store.run(&["ls", "d/tree"]), store.stripe_files().len()), ("link\n".to_owned(), 0));
-    // Commands that need text for a file name refuse it.
+    // Commands that need a file name in UTF-8 reject this name.
     for command in ["put", "cat", "stat"] {
         let refused = run(&[command.as_ref(), &file]);
         assert_eq!(refused.status.code(), Some(2), "{command}");
@@ -283,7 +290,7 @@ fn names_that_are_not_utf8_are_listed_moved_and_removed() {
 
 /// Returns the inode number of a local file and its number of links.
 fn identity(path: &Path) -> (u64, u64) {
-    let found = fs::symlink_metadata(path).expect("it is there");
+    let found = fs::symlink_metadata(path).expect("it exists");
     (found.ino(), found.nlink())
 }
 
@@ -311,11 +318,11 @@ fn hard_links_stay_hard_links() {
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
     assert!(refused.contains("4 files already exist"), "{refused}");
 
-    // Separated copies become one file again.
+    // Hard links that were copied as separate files become one file again.
     store.run(&["rm", "d/tree/b", "d/tree/deep/c"]);
     store.run(&["put", "tree/b", "d/tree/b"]);
-    fs::remove_file(store.path("back/a")).expect("mine");
-    fs::write(store.path("back/a"), b"changed").expect("mine");
+    fs::remove_file(store.path("back/a")).expect("it belongs to the test");
+    fs::write(store.path("back/a"), b"changed").expect("it belongs to the test");
     for (what, command) in [
         ("put", &["put", "-r", "tree", "d/", "--resume"][..]),
         ("get", &["get", "-r", "d/tree", "back", "--resume"]),
@@ -361,7 +368,8 @@ fn holes_stay_holes() {
     let data_of = |name: &str| files.iter().find(|file| file.0 == name).expect("one").1.iter();
     let check = |name: &str, got: &Path| {
         assert_eq!(hash(got), hash(&store.path(&format!("tree/{name}"))), "{name}");
-        // A file of one block is copied as read, with its holes filled: up to 4096 bytes.
+        // A file of one block is copied without its holes. So up to 4096 bytes of the copy can be zeros instead of
+        // holes.
         let most = 4096 + data_of(name).map(|(_, bytes)| bytes + 2 * MIB).sum::<u64>();
         assert!(allocated_bytes(got) <= most, "{name}: {} of {most}", allocated_bytes(got));
     };
@@ -385,12 +393,12 @@ fn holes_stay_holes() {
     for (name, ..) in &files {
         check(name, &store.path(&format!("back/{name}")));
     }
-    // A stream has zeros for holes.
+    // A stream gets zeros in place of holes.
     assert_eq!(
         crate::common::succeed(store.command(&["cat", "d/tree/many"])),
         fs::read(store.path("tree/many")).expect("a file")
     );
-    let appended = fs::OpenOptions::new().append(true).open(&one).expect("mine");
+    let appended = fs::OpenOptions::new().append(true).open(&one).expect("it belongs to the test");
     let before = appended.metadata().expect("a file").len();
     let mut append = store.command(&["get", "d/tree/many", "-"]);
     assert!(append.stdout(appended).status().expect("the program").success());
@@ -455,7 +463,7 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
             assert!(stderr.contains("d/: interrupted. ") && stderr.contains("--resume"), "{stderr}");
             assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"), "no partial file is left");
         }
-        // Existing files are complete.
+        // All existing files are complete.
         let there = store.run(&["ls", "-R", "d"]);
         for path in there.lines().filter(|path| !path.ends_with('/')) {
             let (_, name) = path.rsplit_once('/').expect("a path");
@@ -468,13 +476,13 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
     assert!(resumed.status.success(), "{stderr}");
     let skipped = stderr.split(' ').find_map(|word| word.parse::<usize>().ok()).expect("a number");
     assert!((1..24).contains(&skipped), "{stderr}");
-    // The rest of the killed command is found and removed.
+    // The unfinished file of the killed command is found and removed.
     store.run(&["rm", "--unfinished", "--older-than", "0s"]);
     assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
     store.run(&["get", "-r", "d/tree", "back"]);
     assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
 
-    // Unfinished files are not copied by get, and those of a killed get here are removed.
+    // `get` does not copy unfinished files. It removes local unfinished files that a killed `get` has left.
     let mut child =
         store.command(&["put", "-", "d/tree/unfinished"]).stdin(Stdio::piped()).spawn().expect("one");
     let begun = Instant::now();
@@ -484,11 +492,11 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
     fs::write(store.path("back/.starfish-aBcDeF"), b"half").expect("room");
     store.run(&["get", "-r", "d/tree", "back", "--resume"]);
     assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
-    child.kill().expect("a child of ours");
+    child.kill().expect("a child process of the test");
     wait(&mut child);
-    // Resume a get: one file is missing, another was changed here.
-    fs::remove_file(store.path("back/7")).expect("mine");
-    fs::write(store.path("back/8"), b"changed").expect("mine");
+    // Resumes a `get` after the test has removed one local file and changed another one.
+    fs::remove_file(store.path("back/7")).expect("it belongs to the test");
+    fs::write(store.path("back/8"), b"changed").expect("it belongs to the test");
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
     assert!(refused.contains("23 files already exist"), "{refused}");
     let resumed = finish(store.command(&["get", "-r", "d/tree", "back", "--resume"]));
@@ -515,7 +523,8 @@ fn a_file_being_put_is_not_removed_as_unfinished() {
     };
     let (mut child, mut input) = begin(&store, "d/slow");
     assert_eq!(store.run(&remove), "");
-    // A restarted metadata server recognises it as open, even before its writer has reported that.
+    // After a restart, the metadata server knows that the file is open, even before the program that writes it has
+    // reconnected and reported that.
     let (address, roots) = (store.agents[0].address.clone(), store.agents[0].roots.clone());
     store.agents[0].signal("TERM");
     assert!(wait(&mut store.agents[0].child).success());
@@ -525,9 +534,9 @@ fn a_file_being_put_is_not_removed_as_unfinished() {
     drop(input);
     assert!(wait(&mut child).success());
     assert_eq!(store.run(&["cat", "d/slow"]), "first last");
-    // A file of a killed command is removed.
+    // The unfinished file of a killed command is removed.
     let (mut child, _input) = begin(&store, "d/killed");
-    child.kill().expect("a child of ours");
+    child.kill().expect("a child process of the test");
     wait(&mut child);
     let begun = Instant::now();
     while is_unfinished(&store) {
@@ -579,7 +588,7 @@ fn lists_have_local_times_readable_sizes_and_escaped_names() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     };
-    // Names of zones are looked up in the system's database, if this computer has one.
+    // Time zones with names are looked up in the system's database, if this computer has one.
     for (zone, time) in
         [("UTC0", "1970-01-02 00:00:00"), ("<+05>-5", "1970-01-02 05:00:00")].into_iter().chain(
             Path::new("/usr/share/zoneinfo/Asia/Tokyo")
@@ -598,7 +607,7 @@ fn lists_have_local_times_readable_sizes_and_escaped_names() {
     }
     assert!(store.run(&["ls", "--help"]).contains("Usage: starfish ls"));
     assert!(fail(store.command(&["ls", "-h"]), 2).contains("--long"));
-    // Names are escaped in messages, too.
+    // Names are escaped in messages on the terminal, too.
     fs::write(store.path("c\x1bd"), b"x").expect("room");
     let put = finish(store.command(&["put", "c\x1bd", "local"]));
     let stderr = String::from_utf8(put.stderr).expect("text");
@@ -619,9 +628,9 @@ fn options_for_one_file_are_rejected_for_several() {
     assert!(!store.path("one").exists() && !store.path("copy").exists());
     store.run(&["get", "d/o*", "."]);
     assert!(store.path("one").exists());
-    // An omitted directory is a failure, even if other files were copied.
+    // Skipping a directory is a failure, even if other files have been copied.
     store.run(&["mkdir", "d/only"]);
-    fs::remove_file(store.path("one")).expect("it was got");
+    fs::remove_file(store.path("one")).expect("it was copied");
     for pattern in ["d/on?y", "d/o*"] {
         let stderr = fail(store.command(&["get", pattern, "."]), 1);
         assert!(stderr.contains("d/only: it is a directory, skipped without -r"), "{stderr}");
@@ -636,13 +645,13 @@ fn user_files_with_hidden_names_are_not_unfinished() {
     let own = "d/.starfish-0123456789abcdef";
     store.run(&["put", "local", "d/file"]);
     store.run(&["mv", "d/file", own]);
-    // A file of a killed command has a mark.
+    // The file of a killed command has the mark of an unfinished file.
     let mut child = store.command(&["put", "-", "d/killed"]).stdin(Stdio::piped()).spawn().expect("one");
     let begun = Instant::now();
     while store.run(&["ls", "-a", "d"]).lines().count() < 2 {
         assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
     }
-    child.kill().expect("a child of ours");
+    child.kill().expect("a child process of the test");
     wait(&mut child);
     let got = finish(store.command(&["get", "-r", "d", "back"]));
     let stderr = String::from_utf8(got.stderr).expect("text");
@@ -657,7 +666,7 @@ fn user_files_with_hidden_names_are_not_unfinished() {
 
 #[test]
 fn a_file_that_changes_during_a_put_is_not_stored() {
-    // A slow disk leaves time to change the file.
+    // A slow disk gives the test time to change the file.
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.run(&["mkdir", "d"]);
     fs::create_dir(store.path("tree")).expect("a directory");
@@ -667,14 +676,14 @@ fn a_file_that_changes_during_a_put_is_not_stored() {
         for arguments in [&["put", "tree/local", "d/file"][..], &["put", "-r", "tree", "d/tree", "--resume"]]
         {
             fs::write(&local, contents(40_000_000)).expect("room");
-            let file = File::options().write(true).open(&local).expect("ours");
+            let file = File::options().write(true).open(&local).expect("it belongs to the test");
             let child = store.command(arguments).spawn().expect("the program");
             let begun = Instant::now();
             while !store.run(&["ls", "-aR", "d"]).contains(".starfish-") {
                 assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
             }
-            file.set_len(length).expect("ours");
-            let output = child.wait_with_output().expect("a child of ours");
+            file.set_len(length).expect("it belongs to the test");
+            let output = child.wait_with_output().expect("a child process of the test");
             let stderr = String::from_utf8(output.stderr).expect("text");
             assert_eq!(output.status.code(), Some(1), "{stderr}");
             assert!(
@@ -700,22 +709,22 @@ fn a_resumed_put_skips_an_unchanged_file() {
         stderr.contains("d/file: skipped, because it already exists")
     };
     for method in ["traditional", "disk-directed"] {
-        assert!(!put(&["--method", method]), "there is nothing yet");
+        assert!(!put(&["--method", method]), "there is no file to skip yet");
         let number = store.run(&["stat", "d/file"]);
         assert!(put(&["--method", method]));
         assert_eq!(store.run(&["stat", "d/file"]), number, "it is the same file");
-        // A file of another size, or of another time, is replaced.
+        // A file with another size or modification time is replaced.
         store.make_file("local", 1 << 20);
         assert!(!put(&["--method", method]));
         let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-        let local = File::options().write(true).open(store.path("local")).expect("mine");
-        local.set_modified(changed).expect("mine");
+        let local = File::options().write(true).open(store.path("local")).expect("it belongs to the test");
+        local.set_modified(changed).expect("it belongs to the test");
         assert!(!put(&["--method", method]) && put(&["--method", method]));
         store.run(&["get", "d/file", "back", "--force"]);
         assert_eq!(hash(&store.path("back")), hash(&store.path("local")));
         store.run(&["rm", "d/file"]);
     }
-    // Also into a directory.
+    // The same holds if the destination is a directory.
     store.run(&["put", "local", "d", "--resume"]);
     let again = finish(store.command(&["put", "local", "d", "--resume"]));
     assert!(String::from_utf8_lossy(&again.stderr).contains("d/local: skipped, because it already exists"));
@@ -767,7 +776,7 @@ fn two_sources_for_one_name_are_rejected() {
         let stderr = store.run_failing(arguments);
         assert!(stderr.contains(both) && stderr.contains("would get this name"), "{arguments:?}: {stderr}");
     }
-    assert_eq!(store.run(&["ls", "-R"]), before, "nothing has moved");
+    assert_eq!(store.run(&["ls", "-R"]), before, "nothing has been moved");
     assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0);
     store.run(&["mv", "d/one/result.dat", "d/two/sub", "archive"]);
     assert_eq!(store.run(&["cat", "archive/result.dat", "archive/sub/file"]), "onetwo");
@@ -778,7 +787,7 @@ fn two_sources_for_one_name_are_rejected() {
     assert!(stderr.contains("archive: it is a directory") && stderr.contains("nowhere: no such"), "{stderr}");
 }
 
-/// Starts an agent with a namespace and a slow disk, so that a get of `FILE_BYTES` can be observed.
+/// Starts an agent with a namespace and a slow disk. A `get` of `FILE_BYTES` takes long enough to be observed.
 fn slow_store() -> Store {
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.run(&["mkdir", "d"]);
@@ -787,7 +796,7 @@ fn slow_store() -> Store {
 
 const FILE_BYTES: usize = 20_000_000;
 
-/// Waits for a temporary file with contents in a local directory, and returns its path.
+/// Waits until a local directory has a temporary file with contents, and returns the path of that file.
 fn wait_for_temporary_file(directory: &Path) -> PathBuf {
     let begun = Instant::now();
     loop {
@@ -808,15 +817,15 @@ fn a_file_that_changes_during_a_get_is_not_copied() {
     let store = slow_store();
     store.make_file("local", FILE_BYTES);
     store.run(&["put", "local", "d/file"]);
-    let session = node::Session::start(store.settings()).expect("it is there");
+    let session = node::Session::start(store.settings()).expect("the agent runs");
     fs::create_dir(store.path("got")).expect("room");
     for arguments in [&["get", "d/file", "got/file"][..], &["get", "-r", "d/file", "got/", "--resume"]] {
         let child = store.command(arguments).spawn().expect("the program");
         wait_for_temporary_file(&store.path("got"));
-        let file = session.open("d/file", node::OpenOptions::new().write(true)).expect("it is there");
+        let file = session.open("d/file", node::OpenOptions::new().write(true)).expect("it exists");
         file.write_at(5, b"other".to_vec()).expect("written");
         file.close().expect("closed");
-        let output = child.wait_with_output().expect("a child of ours");
+        let output = child.wait_with_output().expect("a child process of the test");
         let stderr = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {stderr}");
         assert!(stderr.contains("it changed while it was read"), "{stderr}");
@@ -827,14 +836,14 @@ fn a_file_that_changes_during_a_get_is_not_copied() {
 
 #[test]
 fn an_incomplete_local_copy_is_private() {
-    let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
+    let mode = |path: &Path| fs::metadata(path).expect("it exists").mode() & 0o777;
     let store = slow_store();
     let (tree, file) = (store.path("tree"), store.path("tree/file"));
     fs::create_dir(&tree).expect("room");
     store.make_file("tree/file", FILE_BYTES);
     for (of_tree, of_file) in [(0o700, 0o600), (0o755, 0o644)] {
-        fs::set_permissions(&tree, Permissions::from_mode(of_tree)).expect("mine");
-        fs::set_permissions(&file, Permissions::from_mode(of_file)).expect("mine");
+        fs::set_permissions(&tree, Permissions::from_mode(of_tree)).expect("it belongs to the test");
+        fs::set_permissions(&file, Permissions::from_mode(of_file)).expect("it belongs to the test");
         let name = format!("d/{of_tree:o}");
         store.run(&["put", "-r", "tree", &name]);
         let back = store.path(&format!("new/back{of_tree:o}"));
@@ -844,7 +853,7 @@ fn an_incomplete_local_copy_is_private() {
         assert_eq!((mode(&back), mode(&half)), (0o700, 0o600));
         assert!(wait(&mut child).success());
         assert_eq!((mode(&back), mode(&back.join("file"))), (of_tree, of_file));
-        // Also if it replaces a file that others may read.
+        // This also holds if the copy replaces a file that others may read.
         fs::create_dir_all(store.path("one"))
             .and_then(|()| fs::write(store.path("one/back"), ""))
             .expect("room");
@@ -865,7 +874,7 @@ fn links_replace_files_and_links_but_not_directories() {
     store.run(&["put", "-r", "tree", "d/"]);
     store.run(&["get", "-r", "d/tree", "back"]);
     let replace = |name: &str, remove: fn(&Path) -> std::io::Result<()>| {
-        remove(&store.path("tree").join(name)).expect("mine");
+        remove(&store.path("tree").join(name)).expect("it belongs to the test");
         symlink("second", store.path("tree").join(name)).expect("room");
     };
     replace("link", |path| fs::remove_file(path));
@@ -877,7 +886,7 @@ fn links_replace_files_and_links_but_not_directories() {
         store.run(command);
     }
     assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
-    // A directory is not replaced.
+    // A file or a link does not replace a directory.
     replace("directory", |path| fs::remove_dir(path));
     assert!(fail(store.command(&["put", "-r", "tree", "d/", "--replace"]), 1).contains("one file failed"));
     assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
@@ -894,22 +903,23 @@ fn a_tree_stays_below_its_destination() {
         fs::write(store.path(name), "stored").expect("room");
     }
     store.run(&["put", "-r", "tree", "d/"]);
-    // Links to a directory, to a file, and to a missing file, in places where the tree has a directory and files.
+    // Puts links to a directory, to a file and to a missing file at places where the copied tree has a directory and
+    // files.
     let plant = || {
         let _ = fs::remove_dir_all(store.path("back"));
         fs::create_dir(store.path("back")).expect("room");
         fs::write(&precious, "precious").expect("room");
-        fs::set_permissions(&precious, Permissions::from_mode(0o640)).expect("mine");
-        fs::set_permissions(&outside, Permissions::from_mode(0o711)).expect("mine");
+        fs::set_permissions(&precious, Permissions::from_mode(0o640)).expect("it belongs to the test");
+        fs::set_permissions(&outside, Permissions::from_mode(0o711)).expect("it belongs to the test");
     };
     let check = |command: &[&str]| {
-        let found = fs::metadata(&precious).expect("it is there");
+        let found = fs::metadata(&precious).expect("it exists");
         assert_eq!(fs::read_to_string(&precious).expect("text"), "precious", "{command:?}");
         assert_eq!(
-            (found.mode() & 0o777, fs::metadata(&outside).expect("there").mode() & 0o777),
+            (found.mode() & 0o777, fs::metadata(&outside).expect("it exists").mode() & 0o777),
             (0o640, 0o711)
         );
-        assert_eq!(fs::read_dir(&outside).expect("there").count(), 1, "{command:?}");
+        assert_eq!(fs::read_dir(&outside).expect("it exists").count(), 1, "{command:?}");
     };
     let planted = [("directory", &*outside), ("file", &*precious), ("new", Path::new("../outside/new"))];
     for (name, target) in planted {
@@ -934,7 +944,7 @@ fn a_tree_stays_below_its_destination() {
             );
         }
     }
-    // A link that the user names is followed.
+    // A link that the user names as the destination is followed.
     symlink("back", store.path("named")).expect("room");
     store.run(&["get", "-r", "d/tree", "named", "--force"]);
     assert!(store.path("named").is_symlink());
@@ -967,7 +977,7 @@ fn one_failing_path_does_not_stop_mv_or_fsck_of_the_others() {
     let text = store.run_failing(&["mv", "one", "missing", "two", "none*", "d"]);
     assert!(text.contains("missing: no such file") && text.contains("none*: no file matches"), "{text}");
     assert_eq!(store.run(&["ls", "-R"]), "d/\nd/one\nd/two\nthree\n");
-    // With several sources the last name must be a directory, even if only one source exists.
+    // With several sources, the destination must be a directory, even if only one source exists.
     let text = store.run_failing(&["mv", "three", "missing", "new"]);
     assert!(text.contains("missing: no such file") && text.contains("new: no such directory"), "{text}");
     let text = store.run_failing(&["mv", "three", "nowhere/three"]);
@@ -987,7 +997,7 @@ fn patterns_skip_entries_that_are_not_directories() {
     for name in ["g/d1/x", "g/d2/x", "g/file"] {
         store.run(&["put", "x", name]);
     }
-    // A link to a file, and one to itself.
+    // A link to a file, and a link to itself.
     fs::create_dir(store.path("links")).expect("room");
     for (name, target) in [("one", "../g/file"), ("round", "round")] {
         symlink(target, store.path("links").join(name)).expect("a link");
@@ -1029,7 +1039,7 @@ fn recent_unfinished_files_are_reported_with_a_remedy() {
     while store.run(&["ls", "-a", "d"]).is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
     }
-    child.kill().expect("a child of ours");
+    child.kill().expect("a child process of the test");
     wait(&mut child);
     let report = || String::from_utf8(finish(store.command(&["rm", "--unfinished"])).stderr).expect("text");
     let left = report();
@@ -1078,7 +1088,7 @@ fn an_agent_that_is_down_is_named_and_affects_only_its_files() {
     let agent = store.agents.iter_mut().find(|agent| agent.address != metadata_agent).expect("the other one");
     let address = agent.address.clone();
     agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
-    // All names still exist.
+    // All names can still be listed.
     assert_eq!(store.run(&["ls"]), "d/\n");
     assert!(store.run(&["ls", "-l", "d"]).contains(" 600000 "));
     store.run(&["mkdir", "-p", "other/directory"]);

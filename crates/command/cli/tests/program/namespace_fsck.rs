@@ -1,4 +1,4 @@
-//! `starfish fsck` and `starfish doctor` with a namespace: each kind of damage is found and repaired.
+//! `starfish fsck` and `starfish doctor` with a namespace. Each kind of damage is found and repaired.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -8,7 +8,7 @@ use crate::common::{Agent, Store, contents, fail, finish, hash, wait};
 use rusqlite::Connection;
 use serde_json::Value;
 
-/// Bytes of a file with data on each disk.
+/// Number of bytes of a file that has data on each disk.
 const BYTES: usize = 600_000;
 
 fn store(agents: usize) -> Store {
@@ -20,7 +20,7 @@ fn store(agents: usize) -> Store {
     store
 }
 
-/// Returns the JSON report of `fsck`, which must end with this exit code.
+/// Runs `fsck`, which must end with this exit code, and returns its JSON report.
 fn fsck(store: &Store, arguments: &[&str], code: i32) -> Value {
     let output = finish(store.command(&[&["fsck", "--format", "json"], arguments].concat()));
     let errors = String::from_utf8(output.stderr).expect("text");
@@ -38,10 +38,11 @@ fn findings(report: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// Returns the index of the metadata agent and the path of its database.
+/// Returns the index of the metadata agent and the path of the namespace's database.
 fn database(store: &Store) -> (usize, PathBuf) {
     let path = |agent: &Agent| agent.roots[0].join("namespace/namespace.db");
-    let metadata_agent = store.agents.iter().position(|agent| path(agent).exists()).expect("one keeps it");
+    let metadata_agent =
+        store.agents.iter().position(|agent| path(agent).exists()).expect("one agent is the metadata server");
     (metadata_agent, path(&store.agents[metadata_agent]))
 }
 
@@ -55,7 +56,7 @@ fn start(store: &mut Store, index: usize, roots: Vec<PathBuf>) {
     store.agents[index] = Agent::start_at(&address, roots, &[]);
 }
 
-/// Restores the names to their state before the call of the closure, as from a copy.
+/// Calls `work`, and then restores the names to their earlier state, as from a backup.
 fn restore_names_after<T>(store: &mut Store, work: impl FnOnce(&mut Store) -> T) -> T {
     let (metadata_agent, database) = database(store);
     let roots = store.agents[metadata_agent].roots.clone();
@@ -69,7 +70,7 @@ fn restore_names_after<T>(store: &mut Store, work: impl FnOnce(&mut Store) -> T)
     done
 }
 
-/// Changes the database of the namespace while its agent is stopped.
+/// Stops the metadata agent, changes the database of the namespace, and restarts the agent.
 fn change(store: &mut Store, change: impl FnOnce(&Connection)) {
     let (metadata_agent, path) = database(store);
     stop(store, metadata_agent);
@@ -105,7 +106,7 @@ fn unnamed_stripes_are_found_and_named_or_removed() {
         assert_eq!(store.run(&["ls", "d"]), "e/\n", "the dangling name is removed");
         if removes {
             assert_eq!(store.run(&["ls"]), "d/\n");
-            assert_eq!(store.stripe_files().len(), 3, "those of the other file");
+            assert_eq!(store.stripe_files().len(), 3, "only the stripes of the other file");
         } else {
             let found = crate::common::succeed(store.command(&["cat", &format!("lost+found/{file:016x}")]));
             assert_eq!(found, contents(BYTES));
@@ -142,7 +143,7 @@ fn damage_is_reported_by_path_and_holes_are_not_damage() {
     let whole = if damaged == "/d/file" { "d/e" } else { "d/file" };
     fsck(&store, &[whole], 0);
     assert_eq!(findings(&fsck(&store, &["d"], 1)).len(), 1, "within the directory");
-    // The agents' caches still have the right data, so restart them.
+    // The agents' caches still contain the original data, so restart the agents.
     for index in 0..2 {
         stop(&mut store, index);
         let roots = store.agents[index].roots.clone();
@@ -150,14 +151,14 @@ fn damage_is_reported_by_path_and_holes_are_not_damage() {
     }
     let got = finish(store.command(&["get", damaged, "rest", "--skip-damaged"]));
     assert_eq!(got.status.code(), Some(1));
-    let rest = fs::read(store.path("rest")).expect("got");
+    let rest = fs::read(store.path("rest")).expect("it was copied");
     let wrong = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read != *written).count();
     assert!(rest.len() == BYTES && (1..=4096).contains(&wrong), "{wrong} of {}", rest.len());
     store.run(&["rm", damaged]);
     let report = fsck(&store, &[], 0);
-    // Soon after a restart of the metadata server, a client might still have it open.
+    // Soon after its restart, the metadata server cannot know whether a client still has the file open.
     assert_eq!((&report["removed"], &report["files"]), (&Value::from(1), &Value::from(1)));
-    // The whole file is on one disk, and no stripe is missing on the other.
+    // The file has all its data on one disk, so no stripe on the other disk is missing.
     store.run(&["put", "local", "d/small", "--block", "1MiB"]);
     fsck(&store, &["d/small"], 0);
 }
@@ -173,7 +174,7 @@ fn files_on_a_missing_disk_are_reported() {
     let report = fsck(&store, &[], 1);
     let missing = |path: &str| (path.to_owned(), "missing".to_owned());
     assert_eq!(findings(&report), [missing("/d/e/other"), missing("/d/file")]);
-    // Nothing can be repaired, and the attempt does no harm.
+    // Nothing can be repaired, and trying it does no harm.
     fsck(&store, &["--repair"], 1);
     let roots = vec![store.path(&format!("agent{other}disk0"))];
     stop(&mut store, other);
@@ -183,8 +184,8 @@ fn files_on_a_missing_disk_are_reported() {
     assert_eq!(read, contents(BYTES));
 }
 
-/// Returns the names of the files that can be read. Nothing is printed of the others, which fail for the reason
-/// `why_not`.
+/// Returns the names of the files that can be read. For each of the others, reading fails for the reason `why_not` and
+/// prints no data.
 fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
     let is_readable = |name: &&String| {
         let output = finish(store.command(&["cat", name]));
@@ -198,7 +199,7 @@ fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
     names.iter().filter(is_readable).cloned().collect()
 }
 
-/// Agents of two sets are not mixed: no file is put on another set's disks, nor removed from them.
+/// If agents of two sets are named together, no file is created on or removed from a disk of another set.
 #[test]
 fn agents_of_two_sets_are_not_mixed() {
     let (one, mut other) = (store(2), store(1));
@@ -220,13 +221,13 @@ fn agents_of_two_sets_are_not_mixed() {
     }
     assert_eq!(findings(&fsck(&one, &[], 0)), []);
     one.run(&["get", "d/file", "back"]);
-    assert_eq!(fs::read(one.path("back")).expect("got"), fs::read(one.path("local")).expect("put"));
+    assert_eq!(fs::read(one.path("back")).expect("it was copied"), fs::read(one.path("local")).expect("put"));
     assert!(fail(other.command(&["fsck", "--take-disks"]), 2).contains("--repair"));
-    // An agent without a set can be added as usual.
+    // An agent that belongs to no set can be added as usual.
     let wider = format!("{},{}", other.agents[0].address, other.agents[1].address);
     other.run(&["put", "local", "d/wider", "--agents", &wider]);
     other.run(&["fsck", "--agents", &wider]);
-    // If a namespace is set aside, the other can use its disks.
+    // If one of the two namespaces is given up, the other one can take its disks.
     let taken = finish(other.command(&["fsck", "--repair", "--take-disks", "--agents", &mixed]));
     assert_eq!(taken.status.code(), Some(1), "stripes on the absent disk of that set are missing");
     let named = other.run(&["ls", "lost+found", "--agents", &mixed]);
@@ -234,7 +235,7 @@ fn agents_of_two_sets_are_not_mixed() {
     other.run(&["put", "local", "d/new", "--agents", &mixed]);
 }
 
-/// The doctor reports a missing disk as long as `fsck` finds missing files.
+/// The doctor reports a missing disk while `fsck` finds files that have stripes on it.
 #[test]
 fn a_missing_disk_is_a_problem_while_files_are_on_it() {
     let mut store = Store::start(&[1, 1]);
@@ -255,8 +256,8 @@ fn a_missing_disk_is_a_problem_while_files_are_on_it() {
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
 }
 
-/// Blocks that are too large for the agents are refused before the file gets a name. Existing files with such blocks,
-/// put when the agents accepted larger ones, are listed, reported and removable.
+/// A file whose blocks are too large for the agents is rejected before it gets a name. If such a file already exists,
+/// because the agents accepted larger blocks when it was uploaded, it is listed, reported, and can be removed.
 #[test]
 fn files_with_too_large_blocks_are_rejected_but_can_be_removed() {
     let mut store = Store::start(&[1]);
@@ -288,8 +289,8 @@ fn files_with_too_large_blocks_are_rejected_but_can_be_removed() {
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
 }
 
-/// Starts three agents with a dozen small files, whose contents are their names. Returns the names, and an agent
-/// without the namespace, which is stopped.
+/// Starts three agents with a dozen small files, whose contents are their names. Then stops one agent, which is not the
+/// metadata agent. Returns the agents, the names, and the index of the stopped agent.
 fn store_without_an_agent() -> (Store, Vec<String>, usize) {
     let mut store = store(3);
     let names: Vec<String> = (0..12).map(|file| format!("d/small {file}")).collect();
@@ -315,13 +316,14 @@ fn files_on_other_disks_are_readable_without_an_agent_or_its_disk() {
         "{failed}"
     );
     for name in &found {
-        let got = fs::read(store.path("got").join(name.strip_prefix("d/").expect("in it"))).expect("got");
+        let got =
+            fs::read(store.path("got").join(name.strip_prefix("d/").expect("in it"))).expect("it was copied");
         assert_eq!(got, name.as_bytes());
     }
     let saved = finish(store.command(&["get", "d/file", "rest", "--skip-damaged"]));
     assert_eq!(saved.status.code(), Some(1), "{}", String::from_utf8_lossy(&saved.stderr));
-    assert_eq!(fs::read(store.path("rest")).expect("got").len(), BYTES);
-    // An empty disk replaces it; the same files are lost.
+    assert_eq!(fs::read(store.path("rest")).expect("it was copied").len(), BYTES);
+    // The agent restarts with an empty disk; the same files cannot be read.
     let new = store.path("new disk");
     start(&mut store, other, vec![new.clone()]);
     assert_eq!(readable(&store, &names, "has disk"), found);
@@ -329,7 +331,7 @@ fn files_on_other_disks_are_readable_without_an_agent_or_its_disk() {
     let text = String::from_utf8(output.stdout).expect("text");
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("that no agent has") && text.contains("starfish fsck"), "{text}");
-    // With the identity of the lost disk, the message differs.
+    // If the new disk has the identity of the lost one, the message is different.
     stop(&mut store, other);
     let identity = store.path(&format!("agent{other}disk0")).join(".starfish.disk");
     fs::copy(identity, new.join(".starfish.disk")).expect("an identity");
@@ -342,7 +344,7 @@ fn files_on_other_disks_are_readable_without_an_agent_or_its_disk() {
 fn the_readable_part_of_a_directory_is_copied_if_a_disk_is_lost() {
     let (mut store, names, other) = store_without_an_agent();
     let whole = readable(&store, &names, "is not on the agents that answer");
-    let size = |path: &str| fs::metadata(store.path(path)).expect("got").len();
+    let size = |path: &str| fs::metadata(store.path(path)).expect("it was copied").len();
     for (arguments, directory) in [(&["-r", "d", "rest"][..], "rest"), (&["-r", "d/*", "new/"], "new")] {
         fs::create_dir_all(store.path("new")).expect("room");
         let output = finish(store.command(&[&["get", "--skip-damaged"], arguments].concat()));
@@ -350,22 +352,22 @@ fn the_readable_part_of_a_directory_is_copied_if_a_disk_is_lost() {
         assert_eq!(output.status.code(), Some(1), "{text}");
         let at = |name: &str| name.replacen('d', directory, 1);
         for name in &whole {
-            assert_eq!(fs::read(store.path(&at(name))).expect("got"), name.as_bytes());
+            assert_eq!(fs::read(store.path(&at(name))).expect("it was copied"), name.as_bytes());
             assert!(!text.contains(&format!("{name}: ")), "{text}");
         }
         for name in names.iter().filter(|name| !whole.contains(name)) {
-            assert_eq!(fs::read(store.path(&at(name))).expect("got"), vec![0; name.len()]);
+            assert_eq!(fs::read(store.path(&at(name))).expect("it was copied"), vec![0; name.len()]);
             let bytes = name.len();
             assert!(text.contains(&format!("{name}: {bytes} of {bytes} bytes could not be read")), "{text}");
         }
         for name in ["d/file", "d/e/other"] {
-            let rest = fs::read(store.path(&at(name))).expect("got");
+            let rest = fs::read(store.path(&at(name))).expect("it was copied");
             let lost = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read != *written).count();
             assert!(rest.len() == BYTES && (1..BYTES / 2).contains(&lost), "{lost} of {}", rest.len());
             let line =
                 text.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).expect("an error");
             assert!(line.contains(&format!("of {BYTES} bytes could not be read")), "{line}");
-            let stored = fs::metadata(store.path(&at(name))).expect("got").blocks() * 512;
+            let stored = fs::metadata(store.path(&at(name))).expect("it was copied").blocks() * 512;
             assert!(stored < BYTES as u64, "lost ranges occupy no space: {stored}");
         }
         let damaged = names.len() - whole.len() + 2;
@@ -373,7 +375,7 @@ fn the_readable_part_of_a_directory_is_copied_if_a_disk_is_lost() {
         assert!(text.contains(&store.agents[other].address), "{text}");
     }
     assert_eq!(size("rest/file"), BYTES as u64);
-    // When the disk is back, complete files are skipped, and damaged copies are replaced.
+    // When the disk is back, a resumed `get` skips complete files and replaces damaged copies.
     let roots = store.agents[other].roots.clone();
     start(&mut store, other, roots);
     let output = finish(store.command(&["get", "-r", "d", "rest", "--resume", "--skip-damaged"]));
@@ -383,7 +385,7 @@ fn the_readable_part_of_a_directory_is_copied_if_a_disk_is_lost() {
         text.contains(&format!("{} of its files skipped, because they already exist", whole.len())),
         "{text}"
     );
-    assert_eq!(fs::read(store.path("rest/file")).expect("got"), contents(BYTES));
+    assert_eq!(fs::read(store.path("rest/file")).expect("it was copied"), contents(BYTES));
 }
 
 #[test]
@@ -409,7 +411,7 @@ fn a_file_with_several_names_is_reported_with_their_number() {
     }
 }
 
-/// A stripe without a valid header does not prevent the check of the others.
+/// The other stripes of a file are checked even if one stripe has no valid header.
 #[test]
 fn a_stripe_without_a_header_does_not_stop_the_check() {
     let mut store = store(2);
@@ -417,7 +419,7 @@ fn a_stripe_without_a_header_does_not_stop_the_check() {
     for index in 0..2 {
         stop(&mut store, index);
     }
-    fs::File::create(&stripe).expect("cut to nothing");
+    fs::File::create(&stripe).expect("a stripe file");
     for index in 0..2 {
         let roots = store.agents[index].roots.clone();
         start(&mut store, index, roots);
@@ -449,10 +451,10 @@ fn stripes_of_a_replaced_disk_are_missing_and_not_read_as_zeros() {
     }
     let saved = finish(store.command(&["get", "d/file", "rest", "--skip-damaged"]));
     assert_eq!(saved.status.code(), Some(1));
-    let rest = fs::read(store.path("rest")).expect("got");
+    let rest = fs::read(store.path("rest")).expect("it was copied");
     let kept = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read == *written).count();
     assert!(rest.len() == BYTES && (BYTES / 3..BYTES).contains(&kept), "{kept} of {}", rest.len());
-    // A new file replaces the damaged one, and the other is removed.
+    // A new file replaces one damaged file, and the other one is removed.
     store.run(&["put", "local", "d/file", "--replace"]);
     assert_eq!(crate::common::succeed(store.command(&["cat", "d/file"])), contents(BYTES));
     store.run(&["rm", "d/e/other"]);
@@ -509,7 +511,7 @@ fn the_doctor_reports_the_metadata_agent_and_a_second_namespace() {
     let (metadata_agent, _) = database(&store);
     assert_eq!(report["namespace"]["agent"], Value::from(store.agents[metadata_agent].address.as_str()));
     assert_eq!(report["namespace"]["inodes"], Value::from(2));
-    // The user insists on a second namespace.
+    // The user explicitly creates a second namespace.
     let other = store.agents[1 - metadata_agent].address.as_str();
     store.run(&["fsck", "--repair", "--new-namespace", "--agents", other]);
     store.run(&["mkdir", "d", "--agents", other]);
@@ -526,10 +528,10 @@ fn the_doctor_reports_the_metadata_agent_and_a_second_namespace() {
             "{text}"
         );
     }
-    // The remedy in the message.
+    // Does what the message recommends.
     stop(&mut store, 1 - metadata_agent);
     let root = store.agents[1 - metadata_agent].roots[0].clone();
-    fs::rename(root.join("namespace"), root.join("namespace.away")).expect("it is there");
+    fs::rename(root.join("namespace"), root.join("namespace.away")).expect("it exists");
     start(&mut store, 1 - metadata_agent, vec![root]);
     assert_eq!(store.run(&["ls"]), "d/\n");
 }
@@ -552,7 +554,7 @@ fn commands_to_some_agents_of_a_set_create_no_second_namespace() {
         assert!(text.contains("Name all agents of the set"), "{text}");
     }
     fsck(&store, &[], 0);
-    // No agent begins one while the disk with the namespace is missing.
+    // No agent begins a namespace while the disk with the existing one is missing.
     let roots = store.agents[metadata_agent].roots.clone();
     stop(&mut store, metadata_agent);
     let empty = store.path("empty");
@@ -573,7 +575,7 @@ fn a_lost_namespace_is_recreated_only_with_new_namespace() {
     let number = store.number("d/file");
     let (metadata_agent, database) = database(&store);
     stop(&mut store, metadata_agent);
-    fs::remove_dir_all(database.parent().expect("a directory")).expect("it is there");
+    fs::remove_dir_all(database.parent().expect("a directory")).expect("it exists");
     let roots = store.agents[metadata_agent].roots.clone();
     start(&mut store, metadata_agent, roots);
     let lost = fail(store.command(&["fsck", "--repair"]), 1);
@@ -612,8 +614,8 @@ fn an_agent_finds_the_namespace_on_any_of_its_disks() {
     );
 }
 
-/// Puts files of different sizes on all disks, some ending within a block and some at its end. Returns their numbers
-/// and contents.
+/// Uploads files of different sizes to all disks. Some of the files end within a block, and some at the end of a block.
+/// Returns their numbers and contents.
 fn files_of_all_sizes(store: &Store) -> Vec<(u64, Vec<u8>)> {
     let sizes = [1, 262_144, 300_000, 524_288, 600_000, 786_432, 2_000_000, 2_097_152];
     let mut files = Vec::new();
@@ -626,7 +628,7 @@ fn files_of_all_sizes(store: &Store) -> Vec<(u64, Vec<u8>)> {
     files
 }
 
-/// Checks that each recovered file is intact, or reading it fails; `--skip-damaged` then returns the readable blocks.
+/// Checks each recovered file: it is intact, or reading it fails and `--skip-damaged` returns its readable blocks.
 /// Returns the number of intact files.
 fn check_recovered_files(store: &Store, files: &[(u64, Vec<u8>)]) -> usize {
     let listed = store.run(&["ls", "lost+found"]);
@@ -636,8 +638,8 @@ fn check_recovered_files(store: &Store, files: &[(u64, Vec<u8>)]) -> usize {
         let got = finish(store.command(&["get", &path, "got"]));
         let errors = String::from_utf8_lossy(&got.stderr);
         if got.status.success() {
-            assert!(fs::read(store.path("got")).expect("got") == *contents, "{path}");
-            fs::remove_file(store.path("got")).expect("it is there");
+            assert!(fs::read(store.path("got")).expect("it was copied") == *contents, "{path}");
+            fs::remove_file(store.path("got")).expect("it exists");
             whole += 1;
             continue;
         }
@@ -645,8 +647,8 @@ fn check_recovered_files(store: &Store, files: &[(u64, Vec<u8>)]) -> usize {
         assert!(errors.contains("--skip-damaged"), "{errors}");
         let saved = finish(store.command(&["get", &path, "rest", "--skip-damaged"]));
         assert_eq!(saved.status.code(), Some(1), "{path}");
-        let rest = fs::read(store.path("rest")).expect("got");
-        fs::remove_file(store.path("rest")).expect("it is there");
+        let rest = fs::read(store.path("rest")).expect("it was copied");
+        fs::remove_file(store.path("rest")).expect("it exists");
         for (index, block) in rest.chunks(262_144).enumerate() {
             let is_kept = contents[index * 262_144..].starts_with(block);
             assert!(is_kept || block.iter().all(|byte| *byte == 0), "{path}: block {index}");
@@ -679,7 +681,7 @@ fn data_lost_with_the_metadata_disk_are_missing_and_not_holes() {
         output.status.code() == Some(1) && text.contains("one that was lost with the namespace"),
         "{text}"
     );
-    // No file waits for an unknown disk.
+    // No file needs an unknown disk any more.
     store.run(&["rm", "-r", "lost+found"]);
     assert_eq!(fsck(&store, &[], 0)["inodes"], Value::from(1));
 }
@@ -715,8 +717,8 @@ fn files_removed_without_an_agent_are_deleted_when_it_returns() {
     assert_eq!(store.stripe_files().len(), 3 + 1);
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
     fsck(&store, &["--repair"], 0);
-    assert_eq!(store.stripe_files().len(), 3, "those of the other file");
-    // The other agent still has stripes of a removed file.
+    assert_eq!(store.stripe_files().len(), 3, "only the stripes of the other file");
+    // The agent that was down still has stripes of a removed file.
     let other = store.number("d/e/other");
     stop(&mut store, away);
     store.run(&["rm", "d/e/other"]);
@@ -766,7 +768,7 @@ fn fsck_with_some_agents_of_a_set_suggests_naming_all() {
     }
 }
 
-/// Files created after the backup have lost their names. They keep their contents until they get new names.
+/// After a restore, files created since the backup have no names. Their contents are kept until they get new names.
 #[test]
 fn after_a_restore_of_names_newer_files_keep_their_contents() {
     let mut store = store(2);

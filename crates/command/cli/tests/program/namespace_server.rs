@@ -1,9 +1,9 @@
-//! Names in a PostgreSQL server: an agent keeps them there, and after its loss another agent continues with them.
+//! Names in a PostgreSQL server. A metadata agent stores the names there, and if it is lost, another agent takes over.
 
 use crate::common::{Agent, Store, fail, finish, hash, starfish};
 use crate::postgres_server::Server;
 
-/// Returns the address as users write it.
+/// Returns the address of a new database in the form that users write.
 fn url(server: &Server) -> String {
     let address = server.new_database();
     let database = address.rsplit('=').next().expect("its name");
@@ -17,17 +17,17 @@ fn names_in_postgresql_survive_a_move_of_the_metadata_agent() {
     let url = url(&server);
     let mut store = Store::start(&[1]);
     let root = store.directory.path().join("keeper");
-    // Other agents could keep names, too, so this one begins alone.
+    // Any other agent could become the metadata server, so this agent starts alone.
     let first_agent = Agent::start(vec![root.clone()], &["--namespace", &url]);
     let others = std::mem::replace(&mut store.agents, vec![first_agent]);
     store.run(&["mkdir", "d"]);
     store.agents.extend(others);
     let contents = store.make_file("local", 300_000);
     store.run(&["put", "local", "d/file"]);
-    assert!(!root.join("namespace/namespace.db").exists(), "nothing is kept here");
-    store.agents[0].child.kill().expect("it is there");
+    assert!(!root.join("namespace/namespace.db").exists(), "the agent stores no names on its disk");
+    store.agents[0].child.kill().expect("a child process of the test");
     store.agents[0].child.wait().expect("it ends");
-    // Restarted with its disk at another address, as on another computer.
+    // The agent is restarted with its disk at another address, as on another computer.
     store.agents[0] = Agent::start(vec![root], &["--namespace", &url]);
     assert_eq!(store.run(&["ls", "d"]), "file\n");
     store.run(&["get", "d/file", "back"]);

@@ -1,12 +1,13 @@
-//! Power cuts of the metadata server's computer while programs create, rename, remove and flush names in a mount.
+//! Power cuts of the metadata server's computer, while programs create, rename, remove and flush names in a mount.
 //!
 //! The agent's disk is an ext4 file system on a loop device. A power cut has three steps:
 //!
-//! 1. Stop all threads of the agent. No flush can succeed after that.
-//! 2. Shut the file system down. No more of its page cache reaches the device.
-//! 3. Kill the agent. The next agent has another `boot_id`, as after a real power cut.
+//! 1. Stop all threads of the agent. From now on, no flush can succeed.
+//! 2. Shut the file system down. From now on, its page cache is not written to the device.
+//! 3. Kill the agent. The next agent sees another `boot_id`, as after a real power cut.
 //!
-//! `STARFISH_METADATA_POWER_CUTS=1000` sets the number of cuts, `STARFISH_SEED=1` draws other steps.
+//! `STARFISH_METADATA_POWER_CUTS=1000` sets the number of cuts. Another `STARFISH_SEED` makes the programs do other
+//! steps.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -24,17 +25,18 @@ use crate::mount_point::{MountPoint, within};
 
 const PROGRAMS: u64 = 4;
 
-/// The kernel caches no names: a cached name could be one that the power cut has lost.
+/// The kernel must not cache names, because a cached name may be one that the power cut has lost.
 const MOUNT: [&str; 3] = ["mount", "--attr-timeout", "0s"];
 
-/// Names in the directory of each program.
+/// Number of names in the directory of each program.
 const NAMES: u64 = 6;
 
-/// `FS_IOC_SHUTDOWN` of Linux. Flag 1 commits the file system's journal first, flag 2 does not.
+/// `FS_IOC_SHUTDOWN` of Linux. With flag 1, the file system commits its journal first; with flag 2, it does not.
 const SHUT_DOWN: &str =
     "open(my $disk, '<', $ARGV[0]) or die $!; ioctl($disk, 0x8004587d, pack('L', $ARGV[1])) or die $!;";
 
-/// Mounts the disk in a mount namespace of the agent, and binds another `boot_id`. Both mounts end with the agent.
+/// Script that mounts the disk in a mount namespace of the agent, and replaces `boot_id` there. Both mounts end with
+/// the agent.
 const BOOT: &str = "mount -o loop disk.img disk && cat /proc/sys/kernel/random/uuid > boot_id && \
     mount --bind boot_id /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"";
 
@@ -46,7 +48,7 @@ fn run(program: &str, arguments: &[&str], directory: &Path) -> Result<(), String
     output.status.success().then_some(()).ok_or(stderr)
 }
 
-/// The names of a directory, each with the number of the step that created it.
+/// Names in a directory, each with the number of the step that created it.
 type Names = BTreeMap<String, u64>;
 
 #[derive(Clone, Debug)]
@@ -58,7 +60,8 @@ enum Step {
 }
 
 impl Step {
-    /// Performs the step. `open` is a descriptor of the directory: an open in a flush could block until after the cut.
+    /// Performs the step. `open` is a descriptor of the directory, because opening the directory for a flush could
+    /// block until after the cut.
     fn act(&self, directory: &Path, open: &File, number: u64) -> io::Result<()> {
         match self {
             Step::Make(name) => symlink(number.to_string(), directory.join(name)),
@@ -68,7 +71,7 @@ impl Step {
         }
     }
 
-    /// Returns the names after this step, or `None` if it fails.
+    /// Returns the names after this step, or `None` if the step is impossible.
     fn applied(&self, mut names: Names, number: u64) -> Option<Names> {
         match self {
             Step::Make(name) if names.contains_key(name) => return None,
@@ -84,10 +87,11 @@ impl Step {
     }
 }
 
-/// The step in flight at the power cut, and true if its call succeeded.
+/// Step in progress at the power cut, and whether its call has succeeded.
 type InFlight = (Step, bool);
 
-/// A program that changes its own directory. `states` are the directory's states since the last flush, oldest first.
+/// Program that changes its own directory. `states` are the states of the directory since the last flush, from the
+/// oldest to the newest.
 struct Program {
     directory: PathBuf,
     open: File,
@@ -98,7 +102,7 @@ struct Program {
     in_flight: Option<InFlight>,
 }
 
-/// Results of all cuts.
+/// Counts over all cuts.
 #[derive(Default, Debug)]
 struct Counts {
     steps: u64,
@@ -133,7 +137,7 @@ impl Program {
         }
     }
 
-    /// Performs steps until the power is cut. Only the step in flight at that time may fail.
+    /// Performs steps until the power is cut. Only the step that is in progress at the cut may fail.
     fn work(&mut self, is_cut: &AtomicBool, counts: &mut Counts) {
         while !is_cut.load(Ordering::SeqCst) {
             let step = self.next_step();
@@ -155,7 +159,7 @@ impl Program {
             counts.flushes += 1;
             self.states.clear();
         }
-        self.states.push(step.applied(last, self.steps).expect("drawn to be possible"));
+        self.states.push(step.applied(last, self.steps).expect("only possible steps are drawn"));
     }
 
     fn flush(&self) -> io::Result<()> {
@@ -172,20 +176,20 @@ impl Program {
         fs::read_dir(&self.directory).expect("it was flushed").map(entry).collect()
     }
 
-    /// Returns the states in which the directory can be after a cut that lost `states[kept + 1..]`.
+    /// Returns the possible states of the directory after a cut that has lost `states[kept + 1..]`.
     fn possible(&self, kept: usize) -> Vec<Names> {
         let state = self.states[kept].clone();
         let after = self.in_flight.as_ref().and_then(|(step, _)| step.applied(state.clone(), self.steps));
         [Some(state), after].into_iter().flatten().collect()
     }
 
-    /// Returns true if the call of the step in flight succeeded, but the directory lacks its effect.
+    /// Returns true if the call of the step in progress has succeeded, but the directory does not show its effect.
     fn has_lost_step_in_flight(&self, kept: usize, found: &Names) -> bool {
         let Some((step, true)) = &self.in_flight else { return false };
         step.applied(self.states[kept].clone(), self.steps).as_ref() != Some(found)
     }
 
-    /// Checks that all flushed names exist, and that each loss was reported exactly once.
+    /// Checks that all flushed names exist, and that each loss has been reported exactly once.
     fn check(&mut self, cut: u64, counts: &mut Counts) {
         let found = self.names();
         let at =
@@ -199,7 +203,7 @@ impl Program {
         };
         assert!(
             flushed_in_flight != Some(true) || !is_lost,
-            "the flush in flight did not report the loss at {at}"
+            "the flush in progress did not report the loss at {at}"
         );
         let is_reported = self.flush().is_err() || flushed_in_flight == Some(false);
         assert!(is_reported || !is_lost, "a loss is not reported at {at}");
@@ -211,14 +215,14 @@ impl Program {
     }
 }
 
-/// A computer whose agent keeps the metadata on its own disk, and a mount of the agent's files.
+/// Computer with an agent, which stores the metadata on a disk of its own, and a mount of the agent's files.
 struct Computer {
     point: MountPoint,
     mount: Child,
 }
 
 impl Computer {
-    /// Starts the agent and the mount. Returns `None` and records the test as skipped if a prerequisite is missing.
+    /// Starts the agent and the mount. If a prerequisite is missing, records the test as skipped and returns `None`.
     fn start() -> Option<Computer> {
         if !["unshare", "mkfs.ext4", "losetup", "perl"].into_iter().all(prerequisites::has) {
             return None;
@@ -248,12 +252,12 @@ impl Computer {
         self.agent().signal("STOP");
         within(Duration::from_secs(20), "all threads are stopped", || is_stopped(process));
         is_cut.store(true, Ordering::SeqCst);
-        // Calls that have just begun reach the stopped agent, and not the next one.
+        // This pause lets calls that have just begun reach the stopped agent instead of the next one.
         thread::sleep(Duration::from_millis(50));
         let disk = format!("/proc/{process}/root{}", self.directory().join("disk").display());
         run("perl", &["-e", SHUT_DOWN, &disk, flag], self.directory()).expect("an ext4");
-        self.agent().child.kill().expect("a child of ours");
-        self.agent().child.wait().expect("a child of ours");
+        self.agent().child.kill().expect("a child process of the test");
+        self.agent().child.wait().expect("a child process of the test");
         let image = self.directory().join("disk.img");
         within(Duration::from_secs(20), "the disk is free", || !is_attached(&image));
     }
@@ -271,7 +275,7 @@ impl Drop for Computer {
     }
 }
 
-/// Makes an image with an ext4, and tries to mount it.
+/// Creates an image with an ext4 file system, and checks that this user can mount it.
 fn make_disk(directory: &Path) -> Result<(), String> {
     fs::create_dir(directory.join("disk")).expect("room");
     File::create(directory.join("disk.img")).and_then(|disk| disk.set_len(64 << 20)).expect("room");
@@ -279,7 +283,7 @@ fn make_disk(directory: &Path) -> Result<(), String> {
     run("unshare", &["--mount", "sh", "-c", BOOT, "true"], directory)
 }
 
-/// Starts an agent at this address, with a new `boot_id`.
+/// Starts an agent at this address, which sees a new `boot_id`.
 fn boot(directory: &Path, address: &str) -> Agent {
     let mut command = Command::new("unshare");
     give_environment_of(&starfish([""; 0]), &mut command);

@@ -1,5 +1,5 @@
-//! A race on a real agent: the writes of one client delay the reads of another, and the agent reports that in all its
-//! outputs.
+//! A race on a real agent. The writes of one client delay the reads of another client, and the agent reports this in
+//! all its outputs.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,25 +16,26 @@ use trace::Amount;
 
 const BLOCK: u64 = 4 << 10;
 
-/// Concurrent writes of one client: more than may delay a read unnoticed.
+/// Number of concurrent writes of one client. It is higher than the number that may delay a read without being
+/// reported.
 const WRITES: u64 = 100;
 
-/// Number of consecutive reads of the other client. Each waits behind the writes in the queue.
+/// Number of consecutive reads of the other client. Each read waits for the writes in the queue.
 const READS: u64 = 4;
 
-/// Describes a new, empty file over all disks.
+/// Describes a new, empty file on all disks.
 async fn describe(connection: &ConnectedNode) -> NumberedFile {
     let id = node::new_file_id().expect("randomness");
     let striping = Striping::new(BLOCK, connection.client.disks()).expect("a striping");
-    connection.client.new_numbered(id, striping).await.expect("all disks are there")
+    connection.client.new_numbered(id, striping).await.expect("all disks can be used")
 }
 
 async fn open(connection: &ConnectedNode, file: NumberedFile) -> File<RealMachine> {
-    connection.client.numbered(file).await.expect("all disks are there")
+    connection.client.numbered(file).await.expect("all disks can be used")
 }
 
-/// Writes blocks repeatedly, many at once, until `stop` is closed. Signals `begun` when the first write is done and
-/// others wait.
+/// Writes blocks again and again, many at once, until `stop` is closed. Sends a message on `begun` when the first write
+/// has ended and others are waiting.
 async fn write_on(
     connection: ConnectedNode,
     file: File<RealMachine>,
@@ -46,7 +47,8 @@ async fn write_on(
         let (file, is_over, begun) = (file.clone(), is_over.clone(), begun.clone());
         all.spawn(&connection.machine, "block after block", async move {
             let memory = Contents::Real.memory(BLOCK);
-            // Never the same block twice in a row: the second write would be merged with the first.
+            // Two consecutive writes are never to the same block, because the second one would be merged with the first
+            // one.
             for turn in 0.. {
                 if is_over.get() {
                     break;
@@ -77,7 +79,7 @@ fn an_agent_reports_that_one_client_delays_another() {
     made.join().expect("it is made");
     let to_read = described_file.recv().expect("it is sent");
     drop(agent);
-    // Restart it with slow disks and an empty cache.
+    // Restarts the agent with slow disks and an empty cache.
     let slowed = ["--scheduling", "fcfs", "--disk-model", "drawn-14400", "--prefetch", "0"];
     let (agent, metrics) = watched(store.directory.path(), &["disk"], &slowed);
     let address = agent.address.clone();

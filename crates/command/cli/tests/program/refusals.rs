@@ -1,16 +1,17 @@
-//! Refusals before any work, and warnings: invalid arguments, options without effect, and probable mistakes.
+//! Commands that the program rejects before it does any work, and warnings: invalid arguments, options without effect,
+//! and probable mistakes.
 
 use std::fs::File;
 use std::process::Command;
 
 use crate::common::{Agent, Store, contents, fail, finish, key_file, starfish, succeed};
 
-/// Returns the message of an agent that must not start with these options.
+/// Returns the message of an agent that must reject these options.
 fn refused(options: &[&str]) -> String {
     fail(starfish([&["agent", "--listen", "127.0.0.1:0"], options].concat()), 2)
 }
 
-/// A machine's description is rejected as a plan, a disk as a machine, a file as a directory.
+/// For example, the message for a machine in place of a plan says that the file describes a machine.
 #[test]
 fn an_argument_of_the_wrong_kind_is_described() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -43,15 +44,15 @@ fn an_agent_rejects_missing_foreign_and_duplicate_disks() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (root, other) = (path("mounted"), path("other"));
-    // Not a failure of usage: the disk may be mounted in a moment, and the caller may try again.
+    // This is not an error of usage, because the disk may be mounted soon. So the exit code lets the caller try again.
     let not_yet =
         |options: &[&str]| fail(starfish([&["agent", "--listen", "127.0.0.1:0"], options].concat()), 1);
     let stderr = not_yet(&["--root", &root]);
     assert!(stderr.contains("no such directory") && stderr.contains("mounted?"), "{stderr}");
     assert!(stderr.contains("--create") && !std::path::Path::new(&root).exists(), "{stderr}");
-    // `Agent` adds --create.
+    // `Agent` adds the option `--create`.
     drop(Agent::start(vec![root.clone().into()], &[]));
-    // A mount point without its disk, and a disk that is not marked for use.
+    // A mount point whose disk is not mounted, and a disk that is not marked for use by an agent.
     std::fs::create_dir_all(format!("{other}/lost+found")).expect("room");
     for stray in [None, Some("NOTES")] {
         stray
@@ -66,7 +67,7 @@ fn an_agent_rejects_missing_foreign_and_duplicate_disks() {
         let stderr = refused(&["--root", &root, twice]);
         assert!(stderr.contains(&format!("the same directory as {root}")), "{stderr}");
     }
-    // A copy of a disk, used together with it: data written to one would be missing in the other.
+    // A disk and its copy must not be used together: data written to one would be missing on the other.
     let copy = path("copied");
     std::fs::create_dir(&copy).expect("room");
     for root in [&root, &copy] {
@@ -96,7 +97,7 @@ fn an_empty_option_is_rejected_and_an_empty_variable_is_ignored() {
     }
     let stderr = fail(store.command(&["bench", "--agents", ""]), 2);
     assert!(stderr.contains("--agents: it is empty"), "{stderr}");
-    // Empty variables name no file.
+    // An empty variable does not name a file.
     std::fs::create_dir(store.path("starfish")).expect("room");
     std::fs::copy(key_file(), store.path("starfish/key")).expect("room");
     for variable in ["STARFISH_KEY_FILE", "STARFISH_TRACE"] {
@@ -142,7 +143,7 @@ fn no_output_replaces_its_input() {
         let before = std::fs::read(input).expect("a file");
         let stderr = fail(starfish(command), 2);
         assert!(stderr.contains("it is both input and output"), "{stderr}");
-        assert!(std::fs::read(input).expect("a file") == before, "{input} has been changed");
+        assert!(std::fs::read(input).expect("a file") == before, "{input} was changed");
     }
 }
 
@@ -183,7 +184,7 @@ fn invalid_and_inefficient_block_sizes_are_reported() {
 fn holes_need_no_free_space() {
     let store = Store::start(&[1, 2]);
     let huge = File::create(store.path("huge")).expect("room");
-    huge.set_len(15 << 40).expect("it has holes only");
+    huge.set_len(15 << 40).expect("a sparse file");
     for method in ["traditional", "disk-directed"] {
         store.run(&["put", "huge", method, "--method", method]);
     }
@@ -202,7 +203,7 @@ fn a_closed_standard_input_is_not_an_empty_file() {
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("standard input: it is closed"), "{stderr}");
     assert_eq!(store.run(&["ls"]), "");
-    // An empty input is an empty file.
+    // An input that is open but empty makes an empty file.
     succeed(store.command(&["put", "-", "empty"]));
     assert!(store.run(&["stat", "empty"]).contains("bytes     0\n"));
 }
@@ -260,7 +261,7 @@ fn a_usage_line_has_the_given_options_and_no_variables() {
         let stderr = fail(command, 2);
         assert!(stderr.contains(usage), "{stderr}");
     }
-    // Help still names the variables.
+    // The help text still names the variables.
     let help = String::from_utf8(succeed(starfish(["stat", "--help"]))).expect("text");
     assert!(help.contains("[env: STARFISH_AGENTS=]"), "{help}");
 }
@@ -296,7 +297,7 @@ fn errors_name_the_missing_directory_or_the_overlong_name() {
 fn a_removed_disk_is_reported_as_a_missing_disk_directory() {
     let store = Store::start(&[1, 1]);
     let root = &store.agents[1].roots[0];
-    std::fs::remove_dir_all(root).expect("it is there");
+    std::fs::remove_dir_all(root).expect("it exists");
     let output = finish(store.command(&["doctor", "--quick"]));
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{stdout}");

@@ -1,4 +1,4 @@
-//! Request logs from the command line: drawn, shown, converted, and replayed on a simulated machine and on agents.
+//! Request logs on the command line: generated, shown, converted, and replayed on a simulated machine and on agents.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::common::{Store, fail, finish, starfish, succeed};
 use serde_json::Value;
 
-/// Three files that are read, written, or both, by nodes that wait for each other.
+/// Log of three files, which are read, written, or both, by nodes that wait for each other.
 const LOG: &str = "# starfish requests 1\n\
     0 1 out write 0 600\n\
     0.001 2 out write 600 70000\n\
@@ -22,7 +22,7 @@ const CSV: &str = "rank,start_us,path,op,offset,length,note\n\
     1,0,out,write,0,600,\n2,1000,out,write,600,70000,x\n1,2000,in,read,100,5000,\n2,3000,both,write,10,20,\n\
     2,4000,both,read,0,40,\n1,5000,,sync,,,\n2,6000,,sync,,,\n1,7000,both,read,0,400000,\n1,8000,out,write,300,10,\n";
 
-/// Creates a directory with files of these contents.
+/// Creates a directory that contains files with these names and contents.
 fn files(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     files.iter().for_each(|(name, text)| std::fs::write(directory.path().join(name), text).expect("a file"));
@@ -84,7 +84,7 @@ fn a_replay_is_reported_as_a_table_and_as_json() {
     }
 }
 
-/// Logs of several jobs run at the same time after the merge.
+/// The jobs of the merged logs run at the same time.
 #[test]
 fn logs_of_several_jobs_are_merged() {
     let directory = files(&[("b.log", "# starfish requests 1\n7 0 x write 0 100\n")]);
@@ -100,7 +100,7 @@ fn logs_of_several_jobs_are_merged() {
     assert!(stderr.contains("waits.log: it has syncs or collective calls"), "{stderr}");
 }
 
-/// A recorded process may be killed in the middle of a line.
+/// A recorded process may have been killed while it wrote a line.
 #[test]
 fn every_reader_of_a_log_reports_an_unfinished_line() {
     let torn = "# starfish requests 2\n0 0 x write 0 100\n1 0 x write 100 1";
@@ -124,7 +124,7 @@ fn every_reader_of_a_log_reports_an_unfinished_line() {
     }
 }
 
-/// Darshan may have run out of memory, and a log may have been cut after it was written.
+/// Darshan may have recorded only a part for lack of memory, or a log may have been truncated later.
 #[test]
 fn every_reader_of_a_log_reports_an_incomplete_recording() {
     let marked =
@@ -192,7 +192,7 @@ fn a_replay_on_agents_leaves_no_files() {
         assert!(json["machine"].is_null());
     }
     assert_eq!((store.run(&["ls"]), store.stripe_files().len()), (String::new(), 0));
-    // The layout is reported if it is much larger than the part that is read.
+    // If the file must be laid out before the replay, and is much larger than the part that is read, this is reported.
     std::fs::write(store.path("far.log"), "# starfish requests 1\n0 1 far read 8000000 4096\n")
         .expect("a file");
     for (log, is_reported) in [("far.log", true), ("a.log", false)] {
@@ -204,7 +204,7 @@ fn a_replay_on_agents_leaves_no_files() {
             "{stderr}"
         );
     }
-    // More nodes than disks, each connected to all others.
+    // There are more nodes than disks, and each node connects to all others.
     let drawn = store.run(&["request-log", "generate", "--nodes", "9", "--records", "50", "--reads", "30"]);
     std::fs::write(store.path("drawn.log"), drawn).expect("a file");
     let table = store.run(&["replay", "drawn.log", "--agents", "--think", "gaps"]);
@@ -236,7 +236,7 @@ fn a_log_of_a_billion_requests_is_rejected_or_cut() {
     assert_eq!(code, Some(1));
     assert!(stderr.starts_with("starfish: -: line 20003: it has more than 20000 requests\n"), "{stderr}");
     assert!(stderr.contains("--first N reads the first ones, --limit N raises the limit"), "{stderr}");
-    // The writer ends when the reader closes the pipe.
+    // The generating program ends when the reader closes the pipe.
     assert!(crate::common::wait(&mut generate).success());
     let mut generate = billion();
     let mut show = starfish(["request-log", "show", "-", "--first", "20000"]);

@@ -1,4 +1,4 @@
-//! Tables and figures of a report from the command line: a tiny study in a folder.
+//! Tables and figures of a report on the command line, for a tiny study in a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ const PUBLISHED: &str = "table,system,layout,variant,pattern,record_bytes,value,
 const COLUMNS: &str =
     "table,system,layout,variant,pattern,record_bytes,value,differs_significantly,cv,trials";
 
-/// Folder with tables 2 and 16 and figure 2; table 2 is published.
+/// Folder with a study of tables 2 and 16 and of figure 2. Published values exist only for table 2.
 struct Made {
     folder: TempDir,
 }
@@ -88,8 +88,8 @@ fn read(path: &Path) -> String {
 fn a_study_becomes_a_table_and_a_page() {
     let made = Made::new();
     let stdout = made.run(&["study"]);
-    // For each table 8 cells, the same ones, of 3 trials; for the figure 2 cells of 5 trials, of which 3 are in the
-    // tables.
+    // Both tables have the same 8 cells of 3 trials. The figure has 2 cells of 5 trials, and 3 of these trials are in
+    // the tables, too.
     assert!(stdout.contains("31 of 31 trials simulated now"), "{stdout}");
     assert!(stdout.lines().any(|line| line.starts_with("2 ") && line.contains('%')), "{stdout}");
     assert!(
@@ -108,7 +108,7 @@ fn a_study_becomes_a_table_and_a_page() {
         assert!(marked || row[3] == "fcfs" && row[7].is_empty(), "{row:?}");
         assert!(row[6].parse::<f64>().is_ok_and(|value| value > 0.0) && row[9] == "3", "{row:?}");
     }
-    // Equal cells are simulated once, so they have equal values.
+    // Cells with equal settings are simulated once, so their values are equal.
     assert_eq!(rows[1][6..], rows[9][6..]);
 
     let page = read(&made.path("results/study/report.html"));
@@ -225,7 +225,7 @@ fn invalid_options_and_studies_are_rejected_before_any_trial() {
     assert!(fail(made.command(&["study"]), 2).contains("two.csv:1: the columns must be table,"));
 }
 
-/// Figures with write caches are shown cell by cell, and one figure may be of several plans.
+/// Figures with write caches are shown as a table of cells, and the cells of one figure may come from several plans.
 #[test]
 fn figures_of_write_caches_have_a_row_for_each_cell() {
     let folder = tempfile::tempdir().expect("a temporary directory");

@@ -1,4 +1,5 @@
-//! `starfish run`, end to end: result files, continuation after an interruption, refusal before any trial runs.
+//! `starfish run`, end to end: the files with results, resuming after an interruption, and rejection before any trial
+//! runs.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ const PLAN: &str = "name = \"two methods\"\npatterns = [\"rb\", \"wcc\"]\nfile_s
     layout = \"random\"\n[[variant]]\nname = \"tpfs\"\nmethod = \"traditional\"\n\
     [[variant]]\nname = \"ddio\"\nmethod = \"disk-directed\"\n";
 
-/// Creates a folder with a plan.
+/// Creates a folder with the file `plan.toml`.
 fn folder(plan: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary directory");
     fs::write(folder.path().join("plan.toml"), plan).expect("a file");
@@ -26,7 +27,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command that must succeed, and returns its standard output and standard error.
+/// Runs a command, which must succeed, and returns its standard output and standard error.
 fn printed(command: Command) -> (String, String) {
     let output = finish(command);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
@@ -56,8 +57,8 @@ fn foreign_files_are_not_replaced_by_results() {
             "{stderr}"
         );
         assert_eq!(fs::read_to_string(mine.join(name)).expect("text"), "of others");
-        assert_eq!(fs::read_dir(&mine).expect("there").count(), 1, "nothing is made");
-        fs::remove_dir_all(&mine).expect("ours");
+        assert_eq!(fs::read_dir(&mine).expect("it exists").count(), 1, "nothing is made");
+        fs::remove_dir_all(&mine).expect("it belongs to the test");
     }
 }
 
@@ -107,7 +108,7 @@ fn a_killed_run_is_resumed_with_equal_results() {
         assert!(start.elapsed() < Duration::from_secs(60), "no trial is done");
         thread::sleep(Duration::from_millis(2));
     }
-    child.kill().expect("a child of ours");
+    child.kill().expect("a child process of the test");
     wait(&mut child);
     let done = lines();
     assert!((3..24).contains(&done), "{done} trials were done");
@@ -134,7 +135,7 @@ fn an_interrupted_run_reports_how_to_resume() {
     interrupt.join().expect("a trial is done");
     let sent = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
     assert!(sent.expect("a kill command").success());
-    let output = child.wait_with_output().expect("a child of ours");
+    let output = child.wait_with_output().expect("a child process of the test");
     let stderr = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(130), "{stderr}");
     assert!(stderr.contains("the same command continues from there"), "{stderr}");
@@ -167,7 +168,7 @@ fn one_trial_run_alone_has_the_same_result() {
     }
 }
 
-/// A varied machine may be a path.
+/// A varied machine may be given as a path, which is then part of a cell's name.
 #[test]
 fn a_cell_with_a_path_in_its_name_can_be_run_alone() {
     let folder = folder(&format!("{PLAN}[vary]\nmachine = [\"m/a.toml\", \"golden\"]\n"));
@@ -216,12 +217,13 @@ fn a_page_has_charts_and_explains_its_names() {
         "disk-directed</td>",
         "starfish run plan.toml",
         ">ddio,nodes.io=8</td>",
-        "at 95 % by the paired t-test",
+        "paired t-test, 95 %",
         "<td>yes</td>",
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    // Many lines are split into one chart for each pattern, also for patterns outside the reports.
+    // If there are too many lines for one chart, there is one chart for each pattern, even if no report uses the
+    // pattern.
     let many = swept.replace("\"wcc\"]", "\"wnc\"]\nrecords = [64, 1024, 8192]");
     fs::write(folder.path().join("plan.toml"), many).expect("a file");
     printed(run(folder.path(), &["plan.toml", "--trials", "1", "--html", "page.html"]));
@@ -234,7 +236,7 @@ fn a_page_has_charts_and_explains_its_names() {
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    // No varied parameter is a number, so there are bars.
+    // Bars are drawn if no varied parameter is a number.
     fs::write(folder.path().join("plan.toml"), PLAN).expect("a file");
     printed(run(folder.path(), &["plan.toml", "--trials", "1", "--html", "page.html"]));
     let page = fs::read_to_string(folder.path().join("page.html")).expect("a page");
@@ -325,6 +327,6 @@ fn plans_of_different_kinds_are_not_run_together() {
     let (csv, stderr) =
         printed(run(folder.path(), &["plan.toml", "twin.toml", "--out", "both", "--format", "csv"]));
     assert_eq!(csv.lines().count(), 1 + 4 + 2, "{csv}");
-    // The cure with five jobs is in both.
+    // Both plans contain the variant `a cure` with five jobs.
     assert!(stderr.contains("15 trials in both"), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! Simulated experiments from the command line.
+//! Simulated experiments on the command line.
 
 use crate::common::{fail, finish, starfish, succeed};
 
@@ -25,7 +25,7 @@ fn a_simulation_that_does_not_fit_into_memory_is_rejected() {
     }
 }
 
-/// Runs more trials than one batch.
+/// Runs more trials than a batch has.
 #[test]
 fn trials_beyond_one_batch_are_all_counted() {
     let rows = |trials: &str| {
@@ -59,7 +59,7 @@ fn csv_has_fixed_columns_and_a_row_for_each_combination() {
         let row = rows.iter().find(|row| row[1] == method && row[2] == "contiguous" && row[3] == pattern);
         row.expect("a row")[6].parse().expect("a number")
     };
-    // Each of the 16 compute nodes gets the whole file.
+    // In this pattern each of the 16 compute nodes reads the whole file.
     assert!(throughput("ra", "disk-directed") > 8.0 * throughput("rb", "disk-directed"));
 }
 
@@ -94,7 +94,7 @@ fn phantom_and_real_contents_take_the_same_time() {
     let time = |more: &[&str]| {
         let args = [&["--pattern", "rcb", "--record", "512", "--format", "csv"], more].concat();
         let csv = simulate(&args);
-        // All columns except the time it took here.
+        // Removes the last column, the run time on this computer.
         csv.lines().map(|line| line.rsplit_once(',').expect("columns").0.to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(time(&[]), time(&["--phantom"]));
@@ -153,7 +153,7 @@ fn the_account_names_the_limit_of_the_run() {
         limited_by(&[&methods[..], &["--pattern", "rb", "--file-size", "1MiB", "--set", &set]].concat())
     };
     assert_eq!(by("--method traditional,disk-directed --pattern rb,wb --file-size 2MiB"), ["disks"; 4]);
-    // Small records keep processors busy, at one I/O node after the other.
+    // Small records keep the processors busy, those of one I/O node after the other.
     assert_eq!(by("--method traditional --pattern rc --record 8 --file-size 2MiB"), ["processors"]);
     assert_eq!(slow("buses.bandwidth"), ["buses"; 2]);
     let links = slow("network.link_bandwidth");
@@ -214,7 +214,7 @@ fn invalid_options_are_rejected() {
     assert!(stderr.contains("expected a whole number from 0 to 18446744073709551615"), "{stderr}");
 }
 
-/// Simulated disks keep contents in memory, except with --phantom.
+/// Without `--phantom`, simulated disks hold the contents of files in memory.
 #[test]
 fn files_larger_than_free_memory_are_rejected() {
     let large = "simulate --machine golden --pattern rb --file-size 1PiB --trials 1";
@@ -237,8 +237,8 @@ fn a_transfer_that_takes_no_time_has_no_throughput() {
     assert!(stderr.contains("takes no time to move 10485760 bytes"), "{stderr}");
 }
 
-/// A machine's disk is looked up in the machine's directory, a plan's in the plan's, and one of the command line in the
-/// current directory, although all three have files of that name.
+/// The path of a disk in a machine's description is relative to that description, in a plan to the plan, and on the
+/// command line to the current directory. In this test all three directories have a file of this name.
 #[test]
 fn a_disk_path_is_relative_to_the_file_that_names_it() {
     let directory = tempfile::tempdir().expect("a directory");

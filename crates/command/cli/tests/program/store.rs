@@ -42,7 +42,7 @@ fn files_of_all_sizes_are_copied_unchanged_by_both_methods() {
 #[test]
 fn the_library_and_the_program_read_each_others_files() {
     let store = Store::start(&[1, 2]);
-    let session = Session::start(store.settings()).expect("they are there");
+    let session = Session::start(store.settings()).expect("the agents run");
     for bytes in SIZES {
         let original = store.make_file("original", bytes);
         store.run(&["put", "original", "put", "--replace", "--block", "16KiB"]);
@@ -119,7 +119,7 @@ fn unusual_names_are_accepted_and_no_path_leaves_the_root() {
         assert!(store.run(&["ls", "-aR"]).lines().any(|line| line == name), "{name}");
         store.run(&["rm", "--", name]);
     }
-    // The parent of the root is the root.
+    // The root directory is its own parent.
     for name in ["../escaped", "größe/../../escaped", "/../escaped", "größe//..//escaped"] {
         store.run(&["put", "local", name]);
         assert_eq!(store.run(&["ls"]), "escaped\ngröße/\n", "{name}");
@@ -221,7 +221,7 @@ fn a_failed_transfer_leaves_no_partial_file() {
     store.run_failing(&["get", "nothing", "back"]);
     let entries = std::fs::read_dir(store.directory.path()).expect("the directory");
     let left: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
-    assert_eq!(left.len(), 3, "two disks and the local file, not {left:?}");
+    assert_eq!(left.len(), 3, "only two disks and the local file, not {left:?}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Traces of simulated runs, read back with a separate parser: the fields of Perfetto's schema by their numbers.
+//! Traces of simulated runs. A separate parser reads them, which knows the fields of Perfetto's schema by their
+//! numbers.
 
 use std::collections::BTreeMap;
 use std::fs::read;
@@ -71,12 +72,12 @@ struct Track {
     parent: u64,
 }
 
-/// Slice of the trace: name, begin, end and arguments.
+/// Slice of the trace: name, start, end and arguments.
 type Slice = (String, u64, u64, BTreeMap<String, u64>);
 
-/// Returns the slices of each track, by the track's name; tracks of several nodes may have the same name.
+/// Returns the slices of each track, by the name of the track. Tracks of different nodes may have the same name.
 ///
-/// Events are sorted by time and, at one time, by order in the file, as Perfetto does.
+/// Events are sorted by time; events at the same time keep their order in the file, as in Perfetto.
 fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
     let trace = Trace::decode(read(path).expect("a trace").as_slice()).expect("protocol buffers");
     let (mut tracks, mut names, mut arguments) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -108,10 +109,11 @@ fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
                 let (name, begin, values) = begun.expect("a slice that ends has begun");
                 slices.entry(tracks[&track].clone()).or_default().push((name, begin, time, values));
             }
-            kind => assert_eq!(kind, 4, "slices and counts are all there is"),
+            kind => assert_eq!(kind, 4, "all events are slices or counts"),
         }
     }
-    // Tasks may still run at the end. Work of the machine's parts is recorded at its end, so its spans are complete.
+    // Tasks may still run at the end of the trace. Work of the machine's components is recorded when it ends, so each
+    // of its spans is complete.
     let is_part =
         |track: &u64| ["processor", "link", "disk", "bus"].iter().any(|part| tracks[track].starts_with(part));
     assert!(open.iter().all(|(track, open)| open.is_empty() || !is_part(track)), "{open:?}");
@@ -121,7 +123,7 @@ fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
 const RUN: &str =
     "simulate --pattern rb --method traditional --trials 1 --file-size 1MiB --format json --explain";
 
-/// Runs with a trace and more options; returns standard output and standard error.
+/// Runs a simulation with a trace and these options, and returns standard output and standard error.
 fn traced(path: &Path, more: &[&str]) -> (String, String) {
     let path = path.to_str().expect("a plain path");
     let output = finish(starfish(RUN.split(' ').chain(["--trace", path]).chain(more.iter().copied())));
@@ -196,7 +198,7 @@ fn a_trace_at_its_limit_is_reported_and_well_formed() {
     );
     assert!(errors.contains("raise it with --trace-limit N"), "{errors}");
     let count: usize = slices(&path).values().map(Vec::len).sum();
-    // The remaining events are counts and messages.
+    // The other events are counts and messages.
     assert!((300..=500).contains(&count), "{count} slices");
     assert!(json.contains("limited_by"));
 }
@@ -206,7 +208,7 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(succeed(starfish(arguments))).expect("text")
 }
 
-/// The command reports the missing part, and explains the existing one.
+/// The command reports which part of the trace is missing, and analyses the part that exists.
 #[test]
 fn the_account_of_a_cut_trace_reports_the_missing_events() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -244,7 +246,7 @@ fn queues_at_disks_limit_jobs_that_race() {
     assert!(stdout.starts_with("Queues at disks limited this run: "), "{stdout}");
 }
 
-/// Nodes have the same names as in a trace of Starfish.
+/// Nodes have the same names as in a trace in Starfish's format.
 #[test]
 fn the_account_of_a_perfetto_trace_has_the_same_node_names() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -260,8 +262,8 @@ fn the_account_of_a_perfetto_trace_has_the_same_node_names() {
     assert_eq!(nodes(&explained[1]), nodes(&explained[0]));
 }
 
-/// Both formats show the same run. The trace file has the states of nodes and of parts of the machine, and messages
-/// from sender to receiver.
+/// Both formats show the same run. A file in Starfish's format has the states of the nodes and of the machine's
+/// components, and each message from its sender to its receiver.
 #[test]
 fn a_trace_file_has_nodes_as_processes_and_messages_as_flows() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -291,7 +293,7 @@ fn a_trace_needs_a_single_row_and_a_writable_file() {
     assert!(fail(starfish(limit.split(' ')), 2).contains("--trace"));
 }
 
-/// The account from a trace equals that of the machine's own sums.
+/// An account made from the trace equals the account of the machine's own counters.
 #[test]
 fn the_account_of_a_trace_equals_that_of_the_machine() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -315,7 +317,7 @@ fn the_account_of_a_trace_equals_that_of_the_machine() {
             let other = named(expected, "resources", &class["name"]);
             assert_eq!(class["count"], other["count"], "{class}");
             for part in ["mean", "busiest_utilisation"] {
-                // The machine counts a piece of work in full when it begins.
+                // The machine counts a piece of work completely when the work begins.
                 assert!((number(&class[part]) - number(&other[part])).abs() < 0.01, "{class} {other}");
             }
         }

@@ -1,4 +1,4 @@
-//! Traces of real programs: agents and their clients, in one file.
+//! Traces of real programs, with agents and their clients in one file.
 
 use std::fs::{read, write};
 use std::path::Path;
@@ -12,12 +12,12 @@ fn timeline(path: &Path) -> Timeline {
     trace::read("all.tlv", read(path).expect("a trace").as_slice()).expect("a trace")
 }
 
-/// Returns the process of a thread.
+/// Returns the process to which a thread belongs.
 fn process_of(timeline: &Timeline, thread: u32) -> u32 {
     timeline.threads[thread as usize].process
 }
 
-/// Returns the names of the states of a process.
+/// Returns the names of the states in which the threads of a process have been.
 fn states<'a>(timeline: &'a Timeline, command: &str) -> Vec<&'a str> {
     let is_of_command = |thread: u32| {
         timeline.processes[process_of(timeline, thread) as usize].info.command_line.contains(command)
@@ -56,7 +56,7 @@ fn agents_and_clients_record_to_one_trace() {
     has(" put ", &["write", "flush", "ask: attach", "ask: flush"]);
     has(" get ", &["read", "ask: attach"]);
     has(" agent ", &["serve: write", "serve: read", "disk write", "wait for disk", "answer", "disk flush"]);
-    // Each message of a client arrived at an agent, and the other way round.
+    // Each message from a client has arrived at an agent, and each message from an agent at a client.
     let between = timeline
         .flows
         .iter()
@@ -72,7 +72,7 @@ fn a_command_starts_a_single_node() {
     store.make_file("original[1]", 100_000);
     let commands: [&[&str]; 3] = [
         &["put", "original[1]", "--verify", "--without-missing"],
-        // The name is also a pattern, and has to be looked up first.
+        // The name is also a pattern, so the command must first look for a file with this name.
         &["get", "original[1]", "copy"],
         &["cat", "original[1]", "original[1]"],
     ];
@@ -93,7 +93,7 @@ fn a_file_that_is_not_a_trace_is_left_unchanged() {
     let mut command = store.command(&["ls", "--trace", path.to_str().expect("text")]);
     let errors = String::from_utf8(command.output().expect("it runs").stderr).expect("text");
     assert!(errors.contains("letter.txt") && errors.contains("not a trace"), "{errors}");
-    assert_eq!(read(&path).expect("it is there"), b"Dear reader");
+    assert_eq!(read(&path).expect("it exists"), b"Dear reader");
     let agent =
         ["agent", "--root", "x", "--create", "--listen", "127.0.0.1:0", "--trace", "/no/such/place/x.tlv"];
     let mut command = starfish(agent);
@@ -109,18 +109,18 @@ fn agents_record_on_demand() {
     assert!(!store.path("all.tlv").exists(), "there was nothing");
     store.run(&["put", "original", "before"]);
     let stdout = store.run(&["trace", "start"]);
-    // A request to explain one run does not end this recording.
+    // `put --explain` would need a recording of its own. It is rejected and does not end this recording.
     store.make_file("other", 1000);
     let refused = store.run_failing(&["put", "other", "--explain"]);
     assert!(refused.contains("already recording") && refused.contains("`starfish trace stop"), "{refused}");
     assert_eq!(stdout.lines().count(), 2, "{stdout}");
     store.run(&["put", "original", "--block", "64KiB"]);
     store.run(&["get", "original", "copy"]);
-    // The recording is kept if the file cannot be written.
+    // If the file cannot be written, the agents keep the recording.
     fail(store.command(&["trace", "stop", "-o", "no/such/place.tlv"]), 2);
     let stdout = store.run(&["trace", "stop", "-o", "all.tlv"]);
     let all = timeline(&store.path("all.tlv"));
-    // The clients are not in it.
+    // The trace does not contain the clients.
     let usual = [NoteKind::Unfinished, NoteKind::FlowUnmatched, NoteKind::ClockUncertain];
     assert!(all.notes.iter().all(|note| usual.contains(&note.kind)), "{:?}", all.notes);
     assert_eq!(all.processes.len(), 2);
@@ -141,7 +141,7 @@ fn agents_record_on_demand() {
             "{states:?}"
         );
     }
-    // If one agent does not answer, the recording of the other is written.
+    // If one agent does not answer, the recording of the other agent is written.
     store.run(&["trace", "start"]);
     store.agents[1].signal("TERM");
     assert!(wait(&mut store.agents[1].child).success());
@@ -168,11 +168,11 @@ fn an_agent_with_a_trace_file_does_not_record_on_demand() {
     assert_eq!(timeline(&file).processes.len(), 1);
 }
 
-/// A real run explains its limits, and its trace does so again. Agents do not record afterwards.
+/// The limit of a real run is reported at its end, and again from its trace. The agents do not continue to record.
 #[test]
 fn the_limit_of_a_run_on_agents_is_reported() {
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
-    // Large enough to keep the disks busy most of the time, even on a busy computer.
+    // The file is large enough to keep the disks busy for most of the run, even on a busy computer.
     store.make_file("original", 24 << 20);
     let explained = |arguments: &[&str]| -> Vec<String> {
         let output = store.command(arguments).output().expect("it runs");
@@ -195,7 +195,7 @@ fn the_limit_of_a_run_on_agents_is_reported() {
     let of_trace = store.run(&["trace", "explain", "get.tlv"]);
     assert_eq!(of_trace.lines().collect::<Vec<_>>(), get);
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
-    // A failing run reports its reason, and leaves no recording behind.
+    // A run that fails reports the reason, and the agents stop recording.
     assert!(store.run_failing(&["get", "missing", "--explain"]).contains("missing"));
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
     let bench = explained(&[
@@ -217,7 +217,7 @@ fn the_limit_of_a_run_on_agents_is_reported() {
     has(&bench, "disks (2): busy ");
 }
 
-/// The trace contains all nodes during the run, also if the program fails.
+/// The trace contains all processes of the run, even if the program fails.
 #[test]
 fn a_program_is_recorded_with_its_agents() {
     let store = Store::start(&[1, 1]);
@@ -229,7 +229,7 @@ fn a_program_is_recorded_with_its_agents() {
         (output.status.code(), String::from_utf8(output.stderr).expect("text"))
     };
     let get = [env!("CARGO_BIN_EXE_starfish"), "get", "original", "copy", "--force"];
-    // An existing file is replaced, even if it is not a trace.
+    // The command replaces an existing file, even if that file is not a trace.
     write(store.path("run.tlv"), "notes").expect("it is written");
     for _ in 0..2 {
         let (code, stderr) = recorded("-o", &get);
@@ -240,14 +240,14 @@ fn a_program_is_recorded_with_its_agents() {
         assert!(states(&all, " get ").contains(&"ask: attach"), "{:?}", all.states);
     }
     recorded("--trace", &get);
-    assert_eq!(timeline(&store.path("run.tlv")).processes.len(), 6, "it was added");
-    // No limit is reported for a program without agents.
+    assert_eq!(timeline(&store.path("run.tlv")).processes.len(), 6, "the run was added to the trace");
+    // If a program has used no agents, no limit is reported.
     let (code, stderr) = recorded("-o", &["true"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stderr.contains("it used no agents") && stderr.contains("STARFISH_AGENTS"), "{stderr}");
     assert!(!stderr.contains("limited this run"), "{stderr}");
     fail(store.command(&["trace", "record", "-o", "no/such/place.tlv", "touch", "begun"]), 2);
-    assert!(!store.path("begun").exists(), "nothing is run if the trace cannot be written");
+    assert!(!store.path("begun").exists(), "the program is not started if the trace cannot be written");
     let (code, stderr) = recorded("-o", &[get[0], "get", "missing"]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("missing"), "{stderr}");

@@ -1,4 +1,4 @@
-//! Traces from the command line: analysis, export and import.
+//! Traces on the command line: analysis, export and import.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,8 @@ use crate::common::{fail, finish, starfish, succeed};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Two workers read and compute, at first one after the other and then at once; one is still reading at the end.
+/// Two workers read and compute, first one after the other and then at the same time. At the end, one of them is still
+/// reading.
 const PROFILE: &str = r#"[
 {"ph":"M","name":"process_name","pid":7,"args":{"name":"sorter"}},
 {"ph":"M","name":"thread_name","pid":7,"tid":1,"args":{"name":"main"}},
@@ -22,7 +23,7 @@ const PROFILE: &str = r#"[
 {"ph":"N","name":"object","id":3,"pid":7,"tid":1,"ts":1}
 ]"#;
 
-/// Creates a directory with the profile and the trace converted from it.
+/// Creates a directory that contains the profile, and the trace to which it was converted.
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("profile.json"), PROFILE).expect("a file");
@@ -37,7 +38,7 @@ fn run(directory: &Path, arguments: &str) -> String {
     String::from_utf8(succeed(command)).expect("text")
 }
 
-/// Returns the standard error of a command that succeeds.
+/// Returns the standard error of a command, which must succeed.
 fn notes(directory: &Path, arguments: &str) -> String {
     let mut command = starfish(arguments.split(' '));
     command.current_dir(directory);
@@ -78,7 +79,7 @@ fn a_summary_has_fixed_columns() {
     assert!(part.contains(",,compute,1,60000,") && part.contains(",,read,1,10000,"), "{part}");
     let note = notes(directory.path(), "trace summary profile.tlv");
     assert_eq!(note, "profile.tlv: 1 span has not ended\n");
-    // Every recording ends so; other commands do not report it.
+    // Every recording has such a span, so other commands do not report it.
     assert_eq!(notes(directory.path(), "trace overlap profile.tlv read compute"), "");
 }
 
@@ -117,14 +118,14 @@ fn a_difference_lists_the_growth_of_each_state() {
     );
     let table = run(directory.path(), "trace diff profile.tlv after.json");
     assert!(table.contains("-300 us") && table.contains("+25.0 us") && table.contains("1.10"), "{table}");
-    // A state that takes no time is not new.
+    // A state that lasts no time does not count as new.
     let marks = r#"[{"ph":"X","name":"mark","pid":7,"tid":1,"ts":0,"dur":0}]"#;
     std::fs::write(directory.path().join("marks.json"), marks).expect("a file");
     let same = run(directory.path(), "trace diff marks.json marks.json");
     assert!(same.lines().nth(1).is_some_and(|row| row.ends_with(" -")), "{same}");
 }
 
-/// The totals of the summary are the sums of the rows of the exported table.
+/// The totals of the summary are the sums of the rows in the exported table.
 #[test]
 fn an_exported_trace_has_the_same_totals() {
     let directory = directory();
@@ -151,7 +152,7 @@ fn an_exported_trace_has_the_same_totals() {
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
 }
 
-/// More output than any buffer holds, with a reader that closes the pipe.
+/// The output is larger than any buffer, and the reader closes the pipe early.
 #[test]
 fn a_closed_output_pipe_is_not_an_error() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,7 +1,7 @@
 """Programs that use the same files on two mounts at the same time: two_mounts.py PROGRAM STEP MOUNT.
 
-Each program works in the directory of its name in the current directory, which is a mount. Its steps are `prepare`, on
-the first mount; `work`, on both mounts at the same time; and `check`, on one mount after the other.
+The current directory is a mount. Each program works in a directory in it that has the program's name. Its steps are
+`prepare`, on the first mount; `work`, on both mounts at the same time; and `check`, on one mount after the other.
 """
 
 import array
@@ -18,7 +18,7 @@ from pathlib import Path
 
 MOUNTS = ("first", "second")
 
-# Seconds until a program stops waiting for another one, on a busy computer.
+# Seconds that a program waits for another one: enough on a busy computer.
 PATIENCE = 40
 
 
@@ -36,7 +36,7 @@ def wait_for(name: str) -> None:
 
 
 def equal(found: object, expected: object) -> None:
-    """Check a result."""
+    """Check that a result is as expected."""
     assert found == expected, f"{found!r} instead of {expected!r}"
 
 
@@ -48,7 +48,7 @@ def run(*command: str) -> str:
 
 
 class Log:
-    """Append to one log, and follow it with `tail -f`, on both mounts."""
+    """On both mounts, append lines to the same log and follow it with `tail -f`."""
 
     LINES = 60
 
@@ -61,8 +61,8 @@ class Log:
         return [f"{mount} {number} {'x' * (number * 97 % 900)}\n" for number in range(self.LINES)]
 
     def work(self, mount: str) -> None:
-        """Append without a flush while `tail` follows."""
-        # Before the log is opened here: a process that starts another one flushes its files.
+        """Append lines without a flush, while `tail` follows the log."""
+        # Start `tail` before opening the log: a process that starts another one flushes its open files.
         tail = subprocess.Popen(["tail", "-c", "+1", "-f", "-s", "0.1", "log"], stdout=subprocess.PIPE, text=True)
         log = os.open("log", os.O_WRONLY | os.O_APPEND)
         for line in self.lines(mount):
@@ -75,7 +75,7 @@ class Log:
         equal(tail.communicate(), ("", None))
 
     def check(self, mount: str) -> None:
-        """Find each line once, whole, in the order of its writer."""
+        """Check that each line is complete, occurs once, and is in the order of its writer."""
         found = Path("log").read_text().splitlines(keepends=True)
         for writer in MOUNTS:
             equal([line for line in found if line.startswith(writer)], self.lines(writer))
@@ -83,10 +83,10 @@ class Log:
 
 
 class Versions:
-    """A file of several blocks that a program overwrites as a whole with one version after the other.
+    """A file of several blocks. A program overwrites the whole file with one version after another.
 
-    A word has its version in the upper bits and its place in the lower ones. A version is not written all at once, so a
-    reader may find words of several.
+    The upper bits of a word are its version, the lower bits its place in the file. A version is not written all at
+    once, so a reader may find words of several versions.
     """
 
     WORDS = 75_000
@@ -102,7 +102,7 @@ class Versions:
         return array.array("I", (number << self.PLACE_BITS | place for place in range(self.WORDS))).tobytes()
 
     def overwrite(self) -> None:
-        """Write all versions, some without a flush, and keep the file open until the last one is read."""
+        """Write all versions, some without a flush. Keep the file open until the last one has been read."""
         file = os.open("file", os.O_WRONLY)
         for number in range(2, self.LAST + 1):
             os.pwrite(file, self.version(number), 0)
@@ -113,7 +113,7 @@ class Versions:
         os.close(file)
 
     def follow(self, read: Callable[[], bytes]) -> None:
-        """Read until the last version is there, and accept nothing but words of versions."""
+        """Read until the last version appears. Every word read must belong to a version."""
         last = self.version(self.LAST)
 
         def is_last() -> bool:
@@ -128,15 +128,15 @@ class Versions:
         Path("seen").touch()
 
     def check(self, mount: str) -> None:
-        """Find the last version."""
+        """Check that the file has the last version."""
         assert Path("file").read_bytes() == self.version(self.LAST)
 
 
 class Overwritten(Versions):
-    """Overwrite a file on the first mount that a program on the second one has open."""
+    """On the first mount, overwrite a file that a program on the second mount has open."""
 
     def work(self, mount: str) -> None:
-        """Write, or read after asking for the attributes."""
+        """Write, or read after requesting the attributes."""
         if mount == "first":
             return self.overwrite()
         file = os.open("file", os.O_RDONLY)
@@ -148,10 +148,10 @@ class Overwritten(Versions):
 
 
 class Mapped(Versions):
-    """Overwrite a file on the second mount that a program on the first one has mapped for reading."""
+    """On the second mount, overwrite a file that a program on the first mount has mapped for reading."""
 
     def work(self, mount: str) -> None:
-        """Write, or read mapped pages after asking for the attributes."""
+        """Write, or read mapped pages after requesting the attributes."""
         if mount == "second":
             return self.overwrite()
         file = os.open("file", os.O_RDONLY)
@@ -165,13 +165,13 @@ class Mapped(Versions):
 
 
 class Database:
-    """Insert into one SQLite database."""
+    """Insert rows into an SQLite database that is shared by both mounts."""
 
     INSERTS = 15
     INSERT = "INSERT INTO numbers SELECT count(*), ? FROM numbers"
 
     def prepare(self, mode: str = "delete") -> None:
-        """Create a table, with a journal of a mode."""
+        """Create a table in a database with this journal mode."""
         database = self.open()
         equal(database.execute(f"PRAGMA journal_mode={mode}").fetchone(), (mode,))
         database.execute("CREATE TABLE numbers (number INTEGER, mount TEXT)")
@@ -188,7 +188,7 @@ class Database:
         database.execute("COMMIT")
 
     def check_rows(self, writers: tuple[str, ...]) -> None:
-        """Find the committed rows of these writers and no others."""
+        """Check that the database has the committed rows of these writers, and no others."""
         database = self.open()
         equal(database.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
         rows = database.execute("SELECT number, mount FROM numbers ORDER BY number").fetchall()
@@ -198,10 +198,10 @@ class Database:
 
 
 class Journal(Database):
-    """Insert into a database with a rollback journal on both mounts."""
+    """On both mounts, insert rows into a database with a rollback journal."""
 
     def work(self, mount: str) -> None:
-        """Insert while the other mount inserts, too."""
+        """Insert rows while the program on the other mount also inserts rows."""
         database = self.open()
         for _ in range(self.INSERTS):
             self.insert(database, mount)
@@ -209,19 +209,19 @@ class Journal(Database):
         database.close()
 
     def check(self, mount: str) -> None:
-        """Find the rows of both."""
+        """Check that the database has the rows of both programs."""
         self.check_rows(MOUNTS)
 
 
 class WriteAheadLog(Database):
-    """Insert into a database in WAL mode on the first mount, and try to on the second."""
+    """On the first mount, insert rows into a database in WAL mode; on the second mount, try to."""
 
     def prepare(self) -> None:
-        """Create a table, with a log in place of a journal."""
+        """Create a table in a database with a write-ahead log."""
         super().prepare("wal")
 
     def work(self, mount: str) -> None:
-        """Insert, or be rejected."""
+        """Insert rows, or check that SQLite rejects the database."""
         if mount == "first":
             return self.hold()
         wait_for("held")
@@ -231,7 +231,7 @@ class WriteAheadLog(Database):
         return Path("rejected").touch()
 
     def hold(self) -> None:
-        """Insert, and keep the database open until the second mount has tried."""
+        """Insert rows, and keep the database open until the program on the second mount has tried to use it."""
         database = self.open()
         for _ in range(self.INSERTS):
             self.insert(database, "first")
@@ -254,28 +254,28 @@ class WriteAheadLog(Database):
             database.close()
 
     def check(self, mount: str) -> None:
-        """Find the rows of the first mount, now that no other one has the database open."""
+        """Check the rows of the first mount. No other mount has the database open now."""
         self.check_rows(("first",))
 
 
 class Repository:
-    """Commit to a git repository on the first mount, clone it and pull from it on the second."""
+    """On the first mount, commit to a git repository; on the second mount, clone it and pull from it."""
 
     COMMITS = 8
 
     def git(self, *arguments: str) -> str:
-        """Run git on behalf of somebody."""
+        """Run git with a user name and address."""
         return run("git", "-c", "user.name=name", "-c", "user.email=name@example.org", *arguments)
 
     def commit(self, number: int) -> None:
-        """Commit a new file and a change."""
+        """Commit a new file and a change of an existing file."""
         Path("repository/changed").write_text(f"{number}\n")
         Path(f"repository/file {number}").write_text("text\n" * number)
         self.git("-C", "repository", "add", ".")
         self.git("-C", "repository", "commit", "-q", "-m", f"commit {number}")
 
     def subjects(self, repository: str) -> list[str]:
-        """Return the subjects of all commits, first to last."""
+        """Return the subjects of all commits, from the first to the last."""
         return self.git("-C", repository, "log", "--reverse", "--format=%s").splitlines()
 
     def prepare(self) -> None:
@@ -284,23 +284,23 @@ class Repository:
         self.commit(1)
 
     def work(self, mount: str) -> None:
-        """Commit, or clone and pull until all commits are there."""
+        """Commit, or clone the repository and pull until the clone has all commits."""
         if mount == "first":
             for number in range(2, self.COMMITS + 1):
                 self.commit(number)
                 time.sleep(0.1)
             return
-        # Copying the files of a repository is not safe while it changes, on no file system.
+        # On any file system, copying the files of a repository is unsafe while the repository changes.
         self.git("clone", "-q", "--no-local", "repository", "clone")
         wait("all commits", self.pull)
 
     def pull(self) -> bool:
-        """Pull, and return if all commits are there."""
+        """Pull, and return true if the clone has all commits."""
         self.git("-C", "clone", "pull", "-q", "--ff-only")
         return len(self.subjects("clone")) == self.COMMITS
 
     def check(self, mount: str) -> None:
-        """Find all commits, whole and checked out, in both."""
+        """Check that both repositories have all commits, undamaged and checked out."""
         for repository in ("repository", "clone"):
             equal(self.subjects(repository), [f"commit {number}" for number in range(1, self.COMMITS + 1)])
             self.git("-C", repository, "fsck", "--strict", "--full", "--no-progress")
@@ -308,7 +308,7 @@ class Repository:
 
 
 class Build:
-    """Make on the second mount what a program on the first one writes the sources of."""
+    """On the first mount, write source files; on the second mount, run `make` on them."""
 
     SOURCES = 30
     MAKEFILE = """\
@@ -320,17 +320,17 @@ total: $(results)
 """
 
     def write(self, number: int) -> None:
-        """Write a source, which appears whole."""
+        """Write a source file, which appears under its name when it is complete."""
         Path("part").write_text(f"source {number} {'x' * (number * 397)}\n")
         Path("part").rename(f"{number:03}.source")
 
     def prepare(self) -> None:
-        """Write the makefile and a source."""
+        """Write the makefile and a source file."""
         Path("Makefile").write_text(self.MAKEFILE)
         self.write(0)
 
     def work(self, mount: str) -> None:
-        """Write sources, or make until there is a line of each."""
+        """Write source files, or run `make` until the result has a line of each source file."""
         if mount == "second":
             return wait("all sources", self.make)
         for number in range(1, self.SOURCES):
@@ -339,56 +339,56 @@ total: $(results)
         return None
 
     def make(self) -> bool:
-        """Make, and return if all sources were there."""
+        """Run `make`, and return true if it found all source files."""
         run("make", "-s", "-j2")
         return len(Path("total").read_text().splitlines()) == self.SOURCES
 
     def expected(self) -> Iterator[str]:
-        """Return the lines to be made."""
+        """Return the lines that `make` must produce."""
         return (f"SOURCE {number} {'X' * (number * 397)}\n" for number in range(self.SOURCES))
 
     def check(self, mount: str) -> None:
-        """Find the right lines, and nothing left to make."""
+        """Check the lines, and that `make` has nothing left to do."""
         equal(Path("total").read_text(), "".join(self.expected()))
         equal([Path(f"{number:03}.result").read_text() for number in range(self.SOURCES)], list(self.expected()))
         run("make", "-q")
 
 
 class Counter:
-    """Add to a number under a lock on both mounts."""
+    """On both mounts, add to a number in a file under a lock."""
 
     ROUNDS = 25
 
     def prepare(self) -> None:
-        """Begin with zero."""
+        """Write zero as the first number."""
         Path("number").write_text("0\n")
         Path("lock").touch()
 
     def check(self, mount: str) -> None:
-        """Find each addition."""
+        """Check that no addition is missing."""
         equal(int(Path("number").read_text()), len(MOUNTS) * self.ROUNDS)
 
 
 class Flock(Counter):
-    """Add by commands under `flock`, which locks another file."""
+    """Add with commands that `flock` runs under the lock of another file."""
 
     def work(self, mount: str) -> None:
-        """Add while the other mount adds, too."""
+        """Add while the program on the other mount also adds."""
         for _ in range(self.ROUNDS):
             run("flock", "lock", "sh", "-c", "read number < number && echo $((number + 1)) > number")
 
 
 class Fcntl(Counter):
-    """Add under a lock by `fcntl` of the bytes that have the number."""
+    """Add under a lock of `fcntl` on the bytes that contain the number."""
 
     BYTES = 4
 
     def prepare(self) -> None:
-        """Begin with zeros."""
+        """Write zero as the first number, with all its digits."""
         Path("number").write_text("0" * self.BYTES)
 
     def work(self, mount: str) -> None:
-        """Add while the other mount adds, too, through one open file."""
+        """Add through one open file while the program on the other mount also adds."""
         file = os.open("number", os.O_RDWR)
         for _ in range(self.ROUNDS):
             fcntl.lockf(file, fcntl.LOCK_EX, self.BYTES)

@@ -1,7 +1,7 @@
-//! Programs of many kinds on two mounts at the same time read exactly the written data.
+//! Programs of many kinds run on two mounts at the same time, and read exactly the data that were written.
 //!
-//! `two_mounts.py` has the programs. Each program and each mount is a process with a time limit, so the test ends even
-//! if a mount hangs: this process has no file of a mount open.
+//! `two_mounts.py` contains the programs. Each program and each mount is a process with a time limit. So the test ends
+//! even if a mount stops responding, because the test itself opens no file on a mount.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use prerequisites::has;
 use crate::common::{Store, give_environment_of, heeding, wait};
 use crate::mount_point::{MountPoint, unmounted, wait_until_mounted};
 
-/// Limit of one step of one program, in seconds.
+/// Maximum run time of one step of one program, in seconds.
 const STEP: u32 = 50;
 
-/// Limit of a mount, in seconds. A call that hangs in the mount ends with the mount.
+/// Maximum run time of a mount, in seconds. If a call in the mount does not return, it ends with the mount.
 const LIFE: u32 = 110;
 
-/// Program that works on both mounts at the same time.
+/// Program that runs on both mounts at the same time.
 struct Program {
     name: &'static str,
-    /// Command that it needs, which may be missing on this computer.
+    /// Command that the program needs, if it is one that may be missing on this computer.
     needs: Option<&'static str>,
 }
 
@@ -38,11 +38,11 @@ const PROGRAMS: [Program; 9] = [
     Program { name: "fcntl", needs: None },
 ];
 
-/// Two mounts of the files of the same agents.
+/// Two mounts with the files of the same agents.
 struct TwoMounts {
     first: Child,
     second: Child,
-    /// Unmounts both if the test fails.
+    /// Unmounts both mounts if the test fails.
     point: MountPoint,
     second_path: PathBuf,
 }
@@ -57,7 +57,8 @@ impl TwoMounts {
         Some(TwoMounts { first, second, point, second_path })
     }
 
-    /// Runs one step of all programs on some mounts at the same time; fails with all errors.
+    /// Runs one step of all programs on these mounts at the same time. If any of them fail, panics with all their
+    /// errors.
     fn run_all(&self, programs: &[&Program], step: &str, mounts: &[&str]) {
         let failures: Vec<String> = thread::scope(|scope| {
             let tasks = programs.iter().flat_map(|program| mounts.iter().map(move |mount| (program, mount)));
@@ -73,7 +74,7 @@ impl TwoMounts {
         let mut command = limited(STEP, "python3");
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/two_mounts.py"));
         command.args([program.name, step, mount]).current_dir(path).stdin(Stdio::null());
-        // Ignore the user's configuration.
+        // The user's configuration must not affect the programs.
         command.env("HOME", self.point.store.directory.path()).env("GIT_CONFIG_NOSYSTEM", "1");
         let output = command.output().expect("there is timeout");
         let output_text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -88,7 +89,7 @@ impl TwoMounts {
         format!("first mount: {}\nsecond mount: {}", log("first.log"), log("second.log"))
     }
 
-    /// Unmounts both cleanly, and checks that the agents have no damaged file.
+    /// Unmounts both mounts cleanly, and checks that the agents have no damaged file.
     fn end(mut self) {
         self.point.unmount();
         unmounted(|| self.point.store.command(&["umount", "second"]));
@@ -99,14 +100,14 @@ impl TwoMounts {
     }
 }
 
-/// Returns a command that is killed with its children after some seconds.
+/// Returns a command that is killed with its child processes after this number of seconds.
 fn limited(seconds: u32, program: &str) -> Command {
     let mut command = heeding("timeout");
     command.args(["--signal=KILL", &seconds.to_string(), program]);
     command
 }
 
-/// Mounts the files of some agents in a separate process.
+/// Mounts the files of the agents in a separate process.
 fn mount(store: &Store, path: &Path, log: &str) -> Child {
     let mut command = limited(LIFE, env!("CARGO_BIN_EXE_starfish"));
     give_environment_of(&store.command(&[]), &mut command);

@@ -1,4 +1,4 @@
-//! Unfinished files: hidden, replaced and collected, after a kill of any process.
+//! Unfinished files, which are hidden, replaced and removed, even if any process is killed.
 
 use std::fs;
 use std::io::Write;
@@ -12,12 +12,12 @@ use crate::mount_point::within;
 
 const KIB: usize = 1024;
 
-/// Starts a `put` that takes a second, and returns once its file has a name and some data.
+/// Starts a `put` that takes a second. Returns when the new file has a name and some data.
 fn begin_put(store: &Store, arguments: &[&str]) -> Child {
     let hidden = || store.run(&["ls", "-a"]).matches(".starfish-").count();
     let (before, stripes_before) = (hidden(), store.stripe_files());
     let put = store.command(arguments).spawn().expect("the program");
-    // A stripe alone may be one of an earlier `put`: data sent by a killed program are still written.
+    // A stripe alone may belong to an earlier `put`: agents still write data that a killed program has sent.
     within(Duration::from_secs(60), "it begins a file", || {
         let has_data = |path: &_| fs::metadata(path).is_ok_and(|stripe| stripe.len() > 0);
         let is_new = |path: &_| !stripes_before.contains(path) && has_data(path);
@@ -30,12 +30,12 @@ fn begin_put(store: &Store, arguments: &[&str]) -> Child {
 fn get(store: &Store, name: &str) -> Result<Vec<u8>, String> {
     let output = finish(store.command(&["get", name, "back", "--force"]));
     match output.status.success() {
-        true => Ok(fs::read(store.path("back")).expect("it was got")),
+        true => Ok(fs::read(store.path("back")).expect("it was copied")),
         false => Err(String::from_utf8(output.stderr).expect("text")),
     }
 }
 
-/// Removes unfinished files, once the agents know that they are closed. Returns the output.
+/// Removes unfinished files when the agents know that these are closed, and returns the output.
 fn collect(store: &Store) -> String {
     let mut removed = String::new();
     within(Duration::from_secs(60), "nothing hidden is left", || {
@@ -58,7 +58,8 @@ fn an_unfinished_put_is_hidden_replaced_and_collected() {
         assert!(store.run_failing(&["get", "file", "back"]).contains("file: no such file"), "{method}");
         assert!(!store.path("back").exists());
         assert_eq!(store.run(&["ls"]), "", "{method}");
-        // It does not block the next put, and a replaced file stays until the new one is complete.
+        // An unfinished file does not prevent the next put. A file that is being replaced exists until the new one is
+        // complete.
         store.run(&["put", "old", "file"]);
         assert_eq!(get(&store, "file").as_deref(), Ok(&*old), "{method}");
         let put = ["put", "new", "file", "--replace", "--method", method];
@@ -92,8 +93,8 @@ fn a_put_does_not_replace_a_file_created_during_it() {
     assert_eq!((store.run(&["ls", "-a"]), store.stripe_files().len()), ("file\n".to_owned(), 2));
 }
 
-/// Each round puts a file, by either method, as a new one or a replacement, and kills the program or an agent at a
-/// random time. Files with a name are complete; the others are hidden and collected.
+/// In each round, one of the methods puts a new file or replaces a file, and the program or an agent is killed at a
+/// random time. A file with a name must be complete; all others must be hidden and then removed.
 #[test]
 fn a_complete_file_has_only_written_bytes_after_any_kill() {
     let mut store = Store::start(&[1, 1, 1]);
@@ -111,12 +112,12 @@ fn a_complete_file_has_only_written_bytes_after_any_kill() {
         let victim = draw(4, 6) as usize;
         if victim < 3 {
             let agent = &mut store.agents[victim];
-            agent.child.kill().expect("a child of ours");
+            agent.child.kill().expect("a child process of the test");
             agent.child.wait().expect("it ends");
             let (address, roots) = (agent.address.clone(), agent.roots.clone());
             *agent = Agent::start_at(&address, roots, &[]);
         } else {
-            put.kill().expect("a child of ours");
+            put.kill().expect("a child process of the test");
         }
         let is_done = wait(&mut put).success();
         match get(&store, "file") {
@@ -130,7 +131,7 @@ fn a_complete_file_has_only_written_bytes_after_any_kill() {
                 refused += 1;
             }
         }
-        // The rest is collected, and complete files stay.
+        // Unfinished files are removed, and complete files remain.
         let kept = get(&store, "file").ok();
         store.run(&["rm", "--unfinished", "--older-than", "0s"]);
         assert_eq!(get(&store, "file").ok(), kept, "round {round}");
@@ -141,7 +142,7 @@ fn a_complete_file_has_only_written_bytes_after_any_kill() {
     println!("{whole} times the new file, {refused} times not");
     store.run(&["rm", "-f", "file"]);
     collect(&store);
-    // For a minute a restarted metadata agent does not know the open files.
+    // For a minute after its restart, the metadata agent does not know which files are open.
     within(Duration::from_secs(120), "space comes back", || {
         store.run(&["fsck", "--repair"]);
         store.stripe_files().is_empty()

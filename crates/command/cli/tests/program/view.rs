@@ -1,5 +1,5 @@
-//! `starfish view`: answers and refusals of its server, growing files, and written pages. The page's contents are
-//! tested in a browser: `crates/traces/viewer/page/test`.
+//! `starfish view`: the answers of its server, requests that the server rejects, growing files, and pages written to
+//! files. `crates/traces/viewer/page/test` tests the contents of the page in a browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use trace::{
 
 const HOSTILE: &str = "</script><script>alert(1)</script>";
 
-/// Writes a process with a state named like markup, in which a thread is ten times.
+/// Writes a process whose state has a name that looks like markup. A thread is in this state ten times.
 fn section(mut writer: FileWriter<std::fs::File>) {
     let name = || HOSTILE.to_owned();
     let state = StateInfo { name: name(), category: String::new(), colour: None };
@@ -41,7 +41,7 @@ fn process() -> ProcessInfo {
     }
 }
 
-/// Server that ends with the test.
+/// Server of a viewer, which ends with the test.
 struct Viewer {
     child: Child,
     host: String,
@@ -59,12 +59,12 @@ impl Viewer {
         Viewer { child, host: host.to_owned(), token: token.trim().trim_end_matches('/').to_owned() }
     }
 
-    /// Sends bytes, and returns the status and the body of the answer.
+    /// Sends `request`, and returns the status and the body of the answer.
     fn answer(&self, request: &str) -> (String, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.host).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
         let mut answer = Vec::new();
-        // The server does not read all of a request that is too long.
+        // The server does not read a request to its end if the request is too long.
         let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut answer));
         let status = String::from_utf8_lossy(answer.get(9..12).unwrap_or_default()).into_owned();
         (status, answer)
@@ -120,7 +120,7 @@ fn the_server_answers_only_its_paths_and_clients_with_the_token() {
     for path in paths {
         assert_eq!(viewer.get(&path).0, "404", "{path}");
     }
-    // A foreign name that resolves to this address, none, and two.
+    // The host names are foreign ones that could resolve to this address; then a request has no host, and one has two.
     for named in ["evil.example", "example", &format!("{host}.evil.example")] {
         let request = format!("GET /{token}/columns HTTP/1.1\r\nHost: {named}\r\n\r\n");
         assert_eq!(viewer.answer(&request).0, "403", "{named}");
@@ -130,9 +130,9 @@ fn the_server_answers_only_its_paths_and_clients_with_the_token() {
     assert_eq!(viewer.answer(&format!("POST /{token}/ HTTP/1.1\r\nHost: {host}\r\n\r\n")).0, "405");
     assert_eq!(viewer.answer("nonsense\r\n\r\n").0, "400");
     assert_ne!(viewer.answer(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(40_000))).0, "200");
-    // Incomplete requests do not block others.
+    // Incomplete requests do not delay other requests.
     let mut idle: Vec<_> = (0..10).map(|_| TcpStream::connect(host).expect("it listens")).collect();
-    idle.iter_mut().for_each(|stream| stream.write_all(b"GET /").expect("it takes it"));
+    idle.iter_mut().for_each(|stream| stream.write_all(b"GET /").expect("the server accepts bytes"));
     assert_eq!(viewer.get(&format!("/{token}/")).0, "200");
 }
 
@@ -164,7 +164,7 @@ fn a_growing_file_is_sent_again_and_an_unchanged_one_is_not() {
         std::thread::sleep(Duration::from_millis(50));
     };
     assert!(second.len() > first.len());
-    // If the file is temporarily no trace, its last state is shown.
+    // While the file is not a valid trace, the server shows its last valid state.
     std::fs::write(&file, "no trace").expect("a file");
     std::thread::sleep(Duration::from_millis(400));
     assert_eq!(viewer.get(&columns).1.len(), second.len());
@@ -200,7 +200,7 @@ fn a_signal_ends_the_viewer() {
     }
 }
 
-/// A trace of a killed program is shown as far as it goes, with a notice.
+/// The trace of a killed program is shown as far as it is complete, with a notice.
 #[test]
 fn the_missing_end_of_a_trace_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -220,7 +220,7 @@ fn the_missing_end_of_a_trace_is_reported() {
     std::fs::write(&file, &whole[..whole.len() - 3]).expect("a file");
     written(true);
     let mut viewer = Viewer::of(&file);
-    viewer.child.kill().expect("it is there");
+    viewer.child.kill().expect("a child process of the test");
     let mut stderr = String::new();
     viewer.child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
     assert!(stderr.contains("one.tlv: it ends in the middle"), "{stderr}");

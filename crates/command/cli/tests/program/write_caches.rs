@@ -27,25 +27,25 @@ fn member(store: &Store, bytes: u64) -> Session {
     let mut settings = settings(store);
     settings.write_cache =
         Some(CacheWrites { flush_after: None, job: Some("job".into()), ..CacheWrites::of(bytes) });
-    Session::start(settings).expect("they are there")
+    Session::start(settings).expect("the agents run")
 }
 
 /// Creates the file that the members write to.
 fn make_file(store: &Store) {
-    let session = Session::start(settings(store)).expect("they are there");
+    let session = Session::start(settings(store)).expect("the agents run");
     session.open("file", NEW).and_then(|file| file.close()).expect("made");
 }
 
 /// Returns the contents of a file, read without a write cache.
 fn contents(store: &Store, name: &str) -> Vec<u8> {
-    let session = Session::start(settings(store)).expect("they are there");
-    let file = session.open(name, READ).expect("it is there");
-    let mut bytes = vec![0; file.stat().expect("it is there").bytes as usize];
+    let session = Session::start(settings(store)).expect("the agents run");
+    let file = session.open(name, READ).expect("it exists");
+    let mut bytes = vec![0; file.stat().expect("it exists").bytes as usize];
     assert_eq!(file.read_at(0, &mut bytes).expect("read"), bytes.len());
     bytes
 }
 
-/// Repeats an attempt until it succeeds; returns the earlier errors.
+/// Repeats an operation until it succeeds, and returns the errors before that.
 fn repeated(mut attempt: impl FnMut() -> Result<()>) -> Vec<String> {
     let (start, mut errors) = (Instant::now(), Vec::new());
     while let Err(error) = attempt() {
@@ -55,8 +55,8 @@ fn repeated(mut attempt: impl FnMut() -> Result<()>) -> Vec<String> {
     errors
 }
 
-/// Writes every `MEMBERS`th record of 8 bytes, and flushes now and then. Repeats each call until it succeeds; returns
-/// the errors.
+/// Writes every `MEMBERS`th record of 8 bytes, and sometimes flushes. Repeats each failing call until it succeeds, and
+/// returns the errors.
 fn write_records(file: &Handle, rank: usize, records: usize) -> Vec<String> {
     let mut errors = Vec::new();
     for number in 0..records {
@@ -71,7 +71,7 @@ fn write_records(file: &Handle, rank: usize, records: usize) -> Vec<String> {
     errors
 }
 
-/// One of the two agents keeps the membership of the job, the other does not.
+/// One of the two agents keeps the list of the job's members, the other one does not.
 #[test]
 fn an_agent_killed_during_a_flush_is_named_and_loses_no_data() {
     const RECORDS: usize = 100_000;
@@ -86,7 +86,7 @@ fn an_agent_killed_during_a_flush_is_named_and_loses_no_data() {
                 .zip(&sessions)
                 .map(|(rank, session)| {
                     scope.spawn(move || {
-                        let file = session.open("file", WRITE).expect("it is there");
+                        let file = session.open("file", WRITE).expect("it exists");
                         together.wait();
                         let errors = write_records(&file, rank, RECORDS);
                         file.close().expect("all is flushed");
@@ -97,10 +97,10 @@ fn an_agent_killed_during_a_flush_is_named_and_loses_no_data() {
             together.wait();
             thread::sleep(Duration::from_millis(200));
             let agent = &mut store.agents[killed];
-            agent.child.kill().expect("a child of ours");
-            agent.child.wait().expect("a child of ours");
-            // Longer than two consecutive flushes wait for it: the failure of a flush begun by a full cache is not
-            // reported if the next one succeeds.
+            agent.child.kill().expect("a child process of the test");
+            agent.child.wait().expect("a child process of the test");
+            // This pause is longer than two consecutive flushes wait for the agent. A flush that was begun because of a
+            // full cache does not report its failure if the next flush succeeds.
             thread::sleep(Duration::from_millis(2500));
             let roots = agent.roots.clone();
             *agent = Agent::start_at(&address, roots, &[]);
@@ -116,17 +116,18 @@ fn an_agent_killed_during_a_flush_is_named_and_loses_no_data() {
     }
 }
 
-/// Limit for an agent whose disk is full once a file has 1 MiB, until [`let_grow`] lifts it.
+/// Resource limit with which an agent's disk is full when a file has 1 MiB, until [`let_grow`] removes the limit.
 const FULL_AT_A_MIB: &str = "-S -f 2048";
 
-/// Lifts the limit of an agent.
+/// Removes the resource limit of an agent.
 fn let_grow(agent: &Agent) {
     let pid = format!("--pid={}", agent.child.id());
     let more = Command::new("prlimit").args([&pid, "--fsize=unlimited:"]).status();
     assert!(more.expect("prlimit").success());
 }
 
-/// Every member gets an error that names the full agent, also if another agent keeps the membership of the job.
+/// Each member gets an error that names the agent with the full disk, even if another agent keeps the list of the job's
+/// members.
 #[test]
 fn a_disk_full_during_a_flush_is_reported_and_loses_no_data() {
     for full in 0..2 {
@@ -137,7 +138,7 @@ fn a_disk_full_during_a_flush_is_reported_and_loses_no_data() {
 
         let sessions: Vec<Session> = (0..MEMBERS).map(|_| member(&store, 16 << 20)).collect();
         let files: Vec<Handle> =
-            sessions.iter().map(|session| session.open("file", WRITE).expect("it is there")).collect();
+            sessions.iter().map(|session| session.open("file", WRITE).expect("it exists")).collect();
         let expected = crate::common::contents(3 << 20);
         for (index, chunk) in expected.chunks(4096).enumerate() {
             files[index % MEMBERS].write_from(4096 * index as u64, chunk).expect("cached");
@@ -159,14 +160,14 @@ fn a_disk_full_during_a_flush_is_reported_and_loses_no_data() {
     }
 }
 
-/// Data that a full cache could not accept are not lost when the handle is closed.
+/// If a cache is full and its data cannot be written when the handle is closed, the data are not lost.
 #[test]
 fn data_in_a_full_cache_at_close_are_written_later() {
     let mut store = Store::start(&[1, 1]);
     store.restart_limited(0, FULL_AT_A_MIB);
     make_file(&store);
     let session = member(&store, 64 << 10);
-    let file = session.open("file", WRITE).expect("it is there");
+    let file = session.open("file", WRITE).expect("it exists");
     let (expected, mut written) = (crate::common::contents(6 << 20), 0);
     while file.write_from(written as u64, &expected[written..written + 4096]).is_ok() {
         written += 4096;

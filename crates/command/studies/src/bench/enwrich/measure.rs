@@ -56,7 +56,7 @@ fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Me
         let of_processes = files.clone();
         let writing = move || have_written(&cell, &cluster, of_processes, group, trace);
         std::thread::spawn(move || sender.send(writing()));
-        let measured = result.recv_async().await.expect("the thread tells before it ends");
+        let measured = result.recv_async().await.expect("the thread sends its result before it ends");
         scratch::remove(&connection, files.values()).await?;
         measured
     });

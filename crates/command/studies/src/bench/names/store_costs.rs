@@ -225,7 +225,7 @@ async fn fill(store: &Metadata) -> machine::Result<()> {
             }
             Ok(Ok::<_, ()>(()))
         });
-        filled.await?.expect("nothing refuses it");
+        filled.await?.expect("no call is rejected");
     }
     Ok(())
 }
@@ -245,7 +245,7 @@ async fn transact(store: &Metadata, number: u64, read: u64, changes: Changes) ->
         }
         Ok(Ok::<_, ()>(()))
     });
-    done.await?.expect("nothing refuses it");
+    done.await?.expect("no call is rejected");
     Ok(())
 }
 

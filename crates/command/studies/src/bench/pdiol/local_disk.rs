@@ -333,14 +333,14 @@ mod tests {
             file.write_all(&contents[..bytes]).expect("space");
             file.finish().expect("space");
             let mut read = Vec::new();
-            disk.open(&name).expect("a file").read_to_end(&mut read).expect("it is there");
+            disk.open(&name).expect("a file").read_to_end(&mut read).expect("it exists");
             assert!(read == contents[..bytes], "{bytes}");
             let mut temporary = disk.temporary().expect("a file");
             temporary.write_all(&contents[..bytes]).expect("space");
             for _ in 0..2 {
                 temporary.rewind().expect("space");
                 let mut read = Vec::new();
-                temporary.read_to_end(&mut read).expect("it is there");
+                temporary.read_to_end(&mut read).expect("it exists");
                 assert!(read == contents[..bytes], "{bytes}");
             }
         }

@@ -86,7 +86,7 @@ impl MergeTestbed {
             let (sender, result) = flume::bounded(1);
             let launches = experiment.jobs.clone();
             thread::spawn(move || sender.send(have_done(&cluster, launches, &files, number)));
-            let done = result.recv_async().await.expect("the thread tells before it ends");
+            let done = result.recv_async().await.expect("the thread sends its result before it ends");
             scratch::remove(&connection, &outputs).await?;
             done
         });
