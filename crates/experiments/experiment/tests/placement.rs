@@ -99,12 +99,15 @@ fn policy_3_takes_as_long_as_published_and_policy_4_hardly_longer() {
 
 /// Figure 8 of the report: published results for three jobs and 2000 blocks.
 #[test]
-fn small_portions_limit_the_race() {
+fn small_buffers_limit_the_race() {
     let times = [Some(2000), Some(12_000), None].map(|buffer_blocks| {
         let case = with(&merges(Policy::SeparateWithinJob, 3), |merge| merge.buffer_blocks = buffer_blocks);
         let outcome = checked(&case, 0);
         if let Some(blocks) = buffer_blocks {
-            assert!(outcome.pending_most().blocks <= blocks / 3, "a portion is what a job has");
+            assert!(
+                outcome.pending_most().blocks <= blocks / 3,
+                "each of the three jobs has a third of the buffer blocks"
+            );
         }
         seconds(outcome.elapsed)
     });

@@ -89,11 +89,11 @@ fn a_wide_window_uses_all_disks() {
 }
 
 #[test]
-fn without_overlap_any_disks_are_slower_than_a_local_one() {
+fn with_a_window_of_one_page_any_number_of_disks_is_slower_than_a_local_disk() {
     for machine in ["loopback", "pdiol-2003"] {
         let speed_ups = [1, 2, 4].map(|disks| speed_up(machine, disks, Prefetch::Window(1)));
         assert!(speed_ups.iter().all(|&speed_up| speed_up < 0.99), "{machine}: {speed_ups:?}");
-        assert!((speed_ups[0] - speed_ups[2]).abs() < 0.05, "{machine}: the number of disks is no matter");
+        assert!((speed_ups[0] - speed_ups[2]).abs() < 0.05, "{machine}: the number of disks has no effect");
     }
 }
 
@@ -116,7 +116,7 @@ fn work_on_the_pages_hides_the_time_of_the_disks() {
 }
 
 #[test]
-fn writing_uses_all_disks_too() {
+fn a_writing_program_uses_all_disks() {
     let write =
         Sequential { operation: Operation::Write, file_bytes: 64 << 20, ..program(Prefetch::Adaptive) };
     let elapsed = seconds(&striped(machine("loopback", 4), write));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_parts_equals_the_whole() {
+    fn latencies_added_in_parts_equal_all_latencies() {
         let values = drawn(3000);
         let mut sum = Latencies::default();
         values.chunks(700).for_each(|part| sum.add(&of(part)));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn labels_of_numbers_have_at_most_three_digits() {
         for (value, text) in [(0.25, "0.25"), (3.0, "3"), (12.34, "12.3"), (114.2, "114"), (0.0, "0")] {
             assert_eq!(short(value), text);
         }

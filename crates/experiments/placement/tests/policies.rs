@@ -134,7 +134,7 @@ proptest! {
 
     /// A race needs separate input and output disks. Policies 1 and 2 have separate disks, policies 3 and 4 do not.
     #[test]
-    fn jobs_read_where_they_write_by_policies_3_and_4((jobs, disks) in systems(), rounds in 1_usize..5) {
+    fn only_by_policies_3_and_4_jobs_read_from_their_output_disks((jobs, disks) in systems(), rounds in 1_usize..5) {
         for policy in Policy::ALL {
             let shares = match policy {
                 Policy::DedicatedWriteDisks | Policy::SeparateWithinJob => false,

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn code_after_a_test_and_comments_next_to_code_are_decisive() {
+    fn code_after_a_test_and_comments_on_lines_of_code_change_the_hash() {
         let text = "#[cfg(test)]\nmod tests;\n#[cfg(test)]\n#[path = \"x.rs\"]\nmod other;\nfn f() {}\n";
         assert_eq!(lines(text), ["fn f() {}"]);
         assert_eq!(

@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn the_unit_does_not_matter(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
+    fn a_change_of_unit_does_not_change_results(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
         // Multiplication by a power of two is exact.
         let scaled = |values: &[f64]| sample(&values.iter().map(|value| value * 1024.0).collect::<Vec<_>>());
         let (one, other) = (sample(&first), sample(&second));

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_expanded_and_repetitions_count_once() {
+    fn the_value_all_is_expanded_and_repetitions_count_once() {
         let names = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(chosen("--method", &names("all"), &Method::ALL).expect("known"), Method::ALL);
         let twice = chosen("--method", &names("traditional,traditional"), &Method::ALL);

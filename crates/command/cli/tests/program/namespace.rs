@@ -91,7 +91,7 @@ fn tree_entries(top: &Path) -> Vec<TreeEntry> {
 }
 
 #[test]
-fn names_are_paths() {
+fn names_of_files_are_paths_with_directories() {
     let store = Store::start(&[2, 1]);
     let hash = store.make_file("local", 300_000);
     for path in ["/", ".", "a/b", "a/..", "//"] {

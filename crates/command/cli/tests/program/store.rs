@@ -96,7 +96,7 @@ fn one_missing_name_does_not_stop_ls_or_rm_of_the_others() {
 }
 
 #[test]
-fn data_go_through_pipes() {
+fn put_and_get_accept_pipes() {
     let store = Store::start(&[1, 1]);
     let input = contents(3_000_001);
     for method in ["traditional", "disk-directed"] {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_prediction_decides() {
+    fn the_goal_of_predictions_is_judged_by_the_worst_one() {
         let mut rows = vec![row("cat", None, 100), row("cat", Some((4, "1")), 50)];
         (rows[0].predicted_s, rows[1].predicted_s) = (Some(101.0), Some(44.0));
         let cells: Vec<_> = targets(&results(rows, false)).iter().map(Goal::cells).collect();
