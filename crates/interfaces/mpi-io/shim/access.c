@@ -1,8 +1,8 @@
-/* Reading and writing: every function there is of it. */
+/* All functions that read or write. */
 
 #include "shim.h"
 
-/* Reads or writes. `buffer` is changed by reading only. */
+/* Reads or writes. Only reading changes `buffer`. */
 static int move_now(struct our_file *file, int writes, int place, int together, MPI_Offset offset, const void *buffer,
                     MPI_Count count, MPI_Datatype type, MPI_Status *status)
 {
@@ -48,7 +48,7 @@ static int move_ended(struct our_file *file, const char *end, MPI_Status *status
     return starfish_shim_fail(file, class);
 }
 
-/* The functions. Each comes with a count of int, and, where there are such, of MPI_Count. */
+/* The functions, each with counts of type int and, from MPI 4 on, also of type MPI_Count. */
 
 #define NOW(name, writes, place, together, memory, counted)                                                   \
     DEFINE(name, (MPI_File fh, memory buffer, counted count, MPI_Datatype type, MPI_Status * status),            \
@@ -126,7 +126,7 @@ ENDED(File_write_at_all_end, WRITE_AT_ALL, from)
 ENDED(File_write_all_end, WRITE_ALL, from)
 ENDED(File_write_ordered_end, WRITE_ORDERED, from)
 
-/* All that move data, with names that end so and this type of counts. */
+/* Defines all functions that move data: `suffix` ends their names, and `counted` is the type of their counts. */
 #define ALL(suffix, counted)                                                          \
     NOW_AT(File_read_at##suffix, 0, 0, into, counted)                                    \
     NOW_AT(File_read_at_all##suffix, 0, 1, into, counted)                                \

@@ -1,14 +1,15 @@
 /*
- * Errors: classes of the core as MPI's, and error handlers. The handler of a file of ours is kept by a file of the MPI's
- * own, so that the MPI counts who uses it, and calls it, whatever the language it is written in.
+ * Errors: converts error classes of the core to those of MPI, and calls error handlers. A file of the MPI library (the
+ * surrogate) holds the error handler of one of our files, so that the library counts references to the handler and can
+ * call handlers in any language.
  */
 
 #include "shim.h"
 
-/* Whether the program has set a handler for files that are not open, which those opened later begin with. */
+/* True if the program has set an error handler for MPI_FILE_NULL. Files opened later inherit this handler. */
 static int has_default;
 
-/* The code of the MPI for a class of the core. */
+/* Returns the MPI error code for an error class of the core. */
 static int code_of(int class)
 {
     switch (class) {
@@ -41,8 +42,8 @@ static int open_surrogate(struct our_file *file)
     return code;
 }
 
-/* Calls the handler of files that are not open. Open MPI calls one with a file that is open only: one that was opened
-   with that handler. */
+/* Calls the error handler of MPI_FILE_NULL. Open MPI calls handlers only for an open file, so open one, which inherits
+   this handler. */
 static void call_default(int code)
 {
 #ifdef OPEN_MPI

@@ -1,4 +1,4 @@
-/* Opening, closing, views, pointers, sizes, hints. */
+/* Opens, closes and deletes files; views, file pointers, sizes and hints. */
 
 #define _GNU_SOURCE
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 #include "shim.h"
 
-/* Keys and values of an MPI_Info in turn, with NULL at the end; NULL if there are none. */
+/* Returns the keys and values of an MPI_Info, alternating and ending with NULL; NULL if there are none. */
 static char **hints_of(MPI_Info info)
 {
     int keys = 0;
@@ -40,7 +40,7 @@ static void free_hints(char **hints)
     free(hints);
 }
 
-/* The core's bits of an access mode; 0 if it is not one of reading, writing and both. */
+/* Returns the bits of the core for an MPI access mode; 0 unless the mode has exactly one of RDONLY, WRONLY and RDWR. */
 static int mode_of(int amode)
 {
     static const struct { int mpi, core; } bits[] = {
@@ -61,8 +61,8 @@ static int mode_of(int amode)
     return mode;
 }
 
-/* Waits for a collective operation of the MPI, and leaves the processor to whoever else has something to do: that may be
-   what the others wait for. */
+/* Waits for a collective MPI operation. Meanwhile yields the processor to other threads, whose work the other processes
+   may be waiting for. */
 static void await(MPI_Request request)
 {
     int is_done = 0;
@@ -71,15 +71,15 @@ static void await(MPI_Request request)
     }
 }
 
-/* What the first process tells the others when they open a file together. */
+/* Message from the first process to the others in a collective open. */
 struct told {
     int class;
     char group[STARFISH_MPI_NAME_BYTES];
     char hints[STARFISH_MPI_HINT_FILE_BYTES];
 };
 
-/* Connects all processes to the agents, all at once. The others get the name of their group and the hints of ROMIO's
-   file, which only the first need have. */
+/* Connects all processes to the agents at the same time. The first process broadcasts the name of the group and the
+   hints of ROMIO's hint file, which need not exist on the hosts of the others. */
 static int reach_agents(MPI_Comm comm, int rank, const char *name, struct told *told)
 {
     int class = starfish_mpi_connect(name);
@@ -97,8 +97,8 @@ static int reach_agents(MPI_Comm comm, int rank, const char *name, struct told *
     return class;
 }
 
-/* Tells an error that all processes know of, if this one is to tell it. When it returns the one that is to has done so:
-   a process that goes on may end the program. */
+/* Prints an error that all processes know of, if this process is the one to print it. Returns only after that process
+   has printed it, since a process that continues may end the program. */
 static int fail_together(MPI_Comm comm, int class)
 {
     MPI_Request telling;
@@ -108,8 +108,8 @@ static int fail_together(MPI_Comm comm, int class)
     return class;
 }
 
-/* What fails for any process fails for all, and the first for which it has has the words; so does what they want to open
-   in different modes. */
+/* Agrees on success: if the open fails in any process, or if the modes differ, it fails in all. The first process in
+   which it failed prints its own message. */
 static int agree(MPI_Comm comm, int rank, int class, int amode)
 {
     int own[] = {class, amode, -amode, class ? -rank : INT_MIN}, all[4];
@@ -118,24 +118,25 @@ static int agree(MPI_Comm comm, int rank, int class, int amode)
     await(agreeing);
     if (all[0]) {
         if (all[3] != -rank) {
-            class = starfish_mpi_note_error(all[0], "it failed; another process reports the reason");
+            class = starfish_mpi_note_error(all[0], "the open failed in another process, which reports the reason");
         }
         return fail_together(comm, class);
     }
     if (all[1] == -all[2]) {
         return 0;
     }
-    return fail_together(comm, starfish_mpi_note_error(STARFISH_MPI_NOT_SAME, "the processes give different modes"));
+    return fail_together(comm, starfish_mpi_note_error(STARFISH_MPI_NOT_SAME, "processes passed different modes"));
 }
 
-/* Has the MPI move messages on, by a call that does nothing else. */
+/* Lets the MPI library make progress with messages, by a call without other effect. */
 static void move_on(void)
 {
     int is_there;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &is_there, MPI_STATUS_IGNORE);
 }
 
-/* Tells the core which of all processes this is, where MPI_Init has said it, and how messages go on there. */
+/* After MPI_Init: passes to the core the rank of this process in MPI_COMM_WORLD, and the function that makes MPI
+   progress. */
 static void tell_process(void)
 {
     int is_initialized = 0, rank, size;
@@ -164,8 +165,8 @@ static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, 
     return class;
 }
 
-/* Whether a name means a file of ours. What it means to some processes only, as a mount that one host has not, no
-   process opens. */
+/* Finds out if `name` is on Starfish in all processes. Fails if it is in some only, for example if one host lacks the
+   mount. */
 static int find_owner(MPI_Comm comm, const char *name, int *is_ours)
 {
     int rank, size;
@@ -175,7 +176,8 @@ static int find_owner(MPI_Comm comm, const char *name, int *is_ours)
     if (size == 1) {
         return 0;
     }
-    /* Whether it is for any process, whether it is not for any, and the first of these. */
+    /* True if the name is ours in any process; true if it is not in any; the first process in which it is not
+       (negated). */
     int own[] = {*is_ours, !*is_ours, *is_ours ? INT_MIN : -rank}, all[3];
     MPI_Request agreeing;
     PMPI_Iallreduce(own, all, 3, MPI_INT, MPI_MAX, comm, &agreeing);
@@ -190,7 +192,7 @@ static int find_owner(MPI_Comm comm, const char *name, int *is_ours)
     }
     PMPI_Ibcast(host, sizeof host, MPI_CHAR, without, comm, &agreeing);
     await(agreeing);
-    snprintf(why, sizeof why, "%s: it is on Starfish in other processes, but not in process %d on %s: is it mounted there?",
+    snprintf(why, sizeof why, "%s is on Starfish in other processes, but not in process %d on %s: mount it there",
              name, without, host);
     return fail_together(comm, rank == 0 ? starfish_mpi_note_own_error(STARFISH_MPI_BAD_FILE, why)
                                          : starfish_mpi_note_error(STARFISH_MPI_BAD_FILE, why));
@@ -201,7 +203,7 @@ DEFINE(File_open, (MPI_Comm comm, const char *name, int amode, MPI_Info info, MP
 {
     int is_between = 0, is_ours = 0;
     if (!name || comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_between) != MPI_SUCCESS || is_between) {
-        /* Whatever it is, the MPI refuses it. */
+        /* The MPI library rejects these arguments. */
         return NEXT(File_open)(comm, name, amode, info, fh);
     }
     int unlike = find_owner(comm, name, &is_ours);
@@ -261,7 +263,7 @@ DEFINE(File_delete, (const char *name, MPI_Info info), (name, info))
     return starfish_shim_fail(NULL, starfish_mpi_delete(name));
 }
 
-/* A function whose last argument is asked of the core, or set there. */
+/* Defines a function that only calls the core. */
 #define ASKED(name, parameters, arguments, call)                                        \
     DEFINE(name, parameters, arguments)                                                    \
     {                                                                                      \
@@ -269,7 +271,7 @@ DEFINE(File_delete, (const char *name, MPI_Info info), (name, info))
         return file ? starfish_shim_fail(file, call) : NEXT(name) arguments;                \
     }
 
-/* The core's numbers have 64 bits, whatever MPI calls them. */
+/* The core has 64-bit offsets, so MPI_Offset must have 64 bits. */
 _Static_assert(sizeof(MPI_Offset) == sizeof(int64_t), "offsets");
 
 static int whence_of(int whence)
@@ -280,7 +282,7 @@ static int whence_of(int whence)
                                     : -1;
 }
 
-/* What comes after all requests of the file. */
+/* Waits for all requests of the file. Returns the file. */
 static struct our_file *settled(struct our_file *file)
 {
     starfish_shim_settle(file);
@@ -341,7 +343,7 @@ DEFINE(File_get_group, (MPI_File fh, MPI_Group *group), (fh, group))
     if (!file) {
         return NEXT(File_get_group)(fh, group);
     }
-    /* The group without nobody is another handle on the same. */
+    /* Excluding 0 ranks returns a new handle on the same group. */
     return PMPI_Group_excl(file->group, 0, NULL, group);
 }
 
@@ -382,10 +384,10 @@ static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype
     MPI_Count unit;
     if (etype == MPI_DATATYPE_NULL || filetype == MPI_DATATYPE_NULL ||
         PMPI_Type_size_x(etype, &unit) != MPI_SUCCESS) {
-        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "a view: the datatype is unknown");
+        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "view: a datatype is unknown");
     }
     if (representation == EXTERNAL32 && !(starfish_shim_is_alike(etype) && starfish_shim_is_alike(filetype))) {
-        return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "a view by a type whose size is another in external32");
+        return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "view: a datatype has another size in external32");
     }
     int class = 0;
     int64_t at = displacement;
@@ -457,7 +459,8 @@ DEFINE(File_get_view,
     return MPI_SUCCESS;
 }
 
-/* What an element takes in the file. Gaps are as in memory, whatever the representation: so views have them. */
+/* Returns the extent of an element in the file. Gaps have the same size as in memory in all representations, as in
+   views. */
 static int extent_in_file(struct our_file *file, MPI_Datatype type, MPI_Aint *extent)
 {
     MPI_Aint lower, packed;
@@ -466,7 +469,7 @@ static int extent_in_file(struct our_file *file, MPI_Datatype type, MPI_Aint *ex
     if (code == MPI_SUCCESS && file->representation == EXTERNAL32) {
         PMPI_Type_size_x(type, &size);
         code = PMPI_Pack_external_size("external32", 1, type, &packed);
-        /* Where the gaps are of a type whose parts have other sizes there, nobody says. */
+        /* For a type whose parts have other sizes in external32, MPI does not define where the gaps are. */
         int is_alike = packed == size, is_run = *extent == size;
         *extent = is_alike ? *extent : packed;
         code = code == MPI_SUCCESS && !is_alike && !is_run ? MPI_ERR_UNSUPPORTED_OPERATION : code;

@@ -1,4 +1,4 @@
-/* Which handles are ours, in C and in Fortran; and who is next. */
+/* Finds our files by their handles in C and Fortran, and finds the functions of the next library. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -8,10 +8,10 @@
 
 #include "shim.h"
 
-/* Handles of Fortran from here on are ours: no MPI numbers so many. */
+/* Lowest Fortran handle of our files. No MPI library uses numbers as high as this. */
 enum { FORTRAN_FIRST = 0x53460000 };
 
-/* The files that are open; a closed one leaves its place empty. */
+/* The open files. The place of a closed file is NULL. */
 static struct our_file **files;
 static int places;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -26,7 +26,7 @@ void *starfish_shim_next(const char *name)
     return found;
 }
 
-/* The place of a file, or -1. The caller has the lock. */
+/* Returns the place of a file, or -1. The caller must hold the lock. */
 static int place_of(const struct our_file *file)
 {
     for (int place = 0; place < places; place++) {
@@ -45,7 +45,7 @@ struct our_file *starfish_shim_find(MPI_File handle)
     if (place >= 0) {
         found = files[place];
     }
-    /* An error handler is called with the file that keeps it. */
+    /* The MPI library passes the surrogate to the error handler, so find the file by its surrogate, too. */
     for (place = 0; place < places && !found; place++) {
         if (files[place] && files[place]->has_surrogate && files[place]->surrogate == handle) {
             found = files[place];
@@ -86,7 +86,7 @@ void starfish_shim_leave(struct our_file *file)
     pthread_mutex_unlock(&lock);
 }
 
-/* The number of a file in Fortran, or -1. */
+/* Returns the Fortran handle of a file, or -1. */
 static int number_of(MPI_File handle)
 {
     pthread_mutex_lock(&lock);
@@ -95,7 +95,7 @@ static int number_of(MPI_File handle)
     return place >= 0 ? FORTRAN_FIRST + place : -1;
 }
 
-/* The file of this number, or NULL. */
+/* Returns the file with this Fortran handle, or NULL. */
 static struct our_file *numbered(int number)
 {
     struct our_file *found = NULL;
@@ -108,7 +108,7 @@ static struct our_file *numbered(int number)
     return found;
 }
 
-/* The standard ABI knows nothing of Fortran. */
+/* The standard ABI does not include Fortran handles. */
 #ifndef MPI_ABI_VERSION
 DEFINE_AS(MPI_Fint, File_c2f, (MPI_File fh), (fh))
 {

@@ -1,4 +1,5 @@
-/* A program's memory as bytes, and back: as it lies there if it is a run of bytes, otherwise packed by the MPI. */
+/* Converts the memory of the program to bytes and back: a run of bytes is used in place, all else the MPI library
+   packs. */
 
 #include <limits.h>
 #include <stdlib.h>
@@ -6,11 +7,11 @@
 
 #include "shim.h"
 
-/* Bytes packed in one call at most: the older functions count in int. */
+/* Largest number of bytes packed by one call: the older functions count in int. */
 enum { PACKED_MAX = 1 << 30 };
 
-/* Has a type that counts from MPI_BOTTOM count from its first byte of data instead: the address 0 is no memory to
-   MPICH. */
+/* Replaces a type with displacements from MPI_BOTTOM by one with displacements from its first byte of data: MPICH
+   rejects the address 0. */
 static int anchor(struct elements *of)
 {
     MPI_Aint first, bytes;
@@ -19,7 +20,7 @@ static int anchor(struct elements *of)
     MPI_Aint back = -first;
     if (PMPI_Type_create_hindexed(1, &one, &back, of->type, &of->type) != MPI_SUCCESS ||
         PMPI_Type_commit(&of->type) != MPI_SUCCESS) {
-        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "memory: no type can be made of this one");
+        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "memory: cannot derive a type from this datatype");
     }
     of->first += first;
     of->is_own = 1;
@@ -45,7 +46,7 @@ static int describe(struct elements *of, const struct our_file *file, const void
         return starfish_mpi_note_error(STARFISH_MPI_TYPE, "memory: the datatype is unknown");
     }
     if (of->size < 0 || (of->size > 0 && count > (MPI_Count)(PTRDIFF_MAX / of->size))) {
-        return starfish_mpi_note_error(STARFISH_MPI_ARGUMENT, "no memory has so many bytes");
+        return starfish_mpi_note_error(STARFISH_MPI_ARGUMENT, "a count times its datatype exceeds all memory");
     }
     of->first = (char *)buffer;
     of->count = count;
@@ -57,15 +58,15 @@ static int describe(struct elements *of, const struct our_file *file, const void
         of->first += first;
     } else if (of->size > PACKED_MAX) {
         return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED,
-                                       "a datatype in memory exceeds 1 GiB, with gaps: build it from smaller ones");
+                                       "a datatype in memory has gaps and exceeds 1 GiB of data: pass several smaller ones");
     }
     if (file->representation == EXTERNAL32 && !starfish_shim_is_alike(type)) {
-        return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "a type whose size is another in external32");
+        return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "memory: the datatype has another size in external32");
     }
     return !of->is_run && buffer == MPI_BOTTOM ? anchor(of) : 0;
 }
 
-/* Packs so many elements to a place, or unpacks them from there. */
+/* Packs `count` elements, beginning with element `from`, into `packed`, or unpacks them from `packed`. */
 static int convert(const struct elements *of, int packs, MPI_Count from, int count, char *packed)
 {
     char *memory = of->first + from * of->extent;
@@ -78,12 +79,12 @@ static int convert(const struct elements *of, int packs, MPI_Count from, int cou
         code = packs ? PMPI_Pack(memory, count, of->type, packed, (int)bytes, &position, MPI_COMM_SELF)
                      : PMPI_Unpack(packed, (int)bytes, &position, memory, count, of->type, MPI_COMM_SELF);
     }
-    /* What an MPI leaves out is not to be lost in silence. */
+    /* If the MPI library packs less than all bytes, report an error: no silent data loss. */
     int is_all = of->representation == EXTERNAL32 || position == (int)bytes;
-    return code == MPI_SUCCESS && is_all ? 0 : starfish_mpi_note_error(STARFISH_MPI_TYPE, "the MPI packs it otherwise");
+    return code == MPI_SUCCESS && is_all ? 0 : starfish_mpi_note_error(STARFISH_MPI_TYPE, "MPI cannot pack it whole");
 }
 
-/* Packs or unpacks whole elements, as many as `bytes` has. */
+/* Packs or unpacks all whole elements within `bytes` bytes. */
 static int convert_all(const struct elements *of, int packs, char *packed, size_t bytes)
 {
     MPI_Count count = of->size ? (MPI_Count)bytes / of->size : 0, most = of->size ? PACKED_MAX / of->size : 1;
@@ -102,7 +103,7 @@ static int pack(const void *elements, void *packed, size_t bytes)
     return convert_all(elements, 1, packed, bytes);
 }
 
-/* The bytes that were read, to where they belong: also those of an element that is not all there. */
+/* Unpacks the bytes that were read, including those of an incomplete last element. */
 static int unpack(const void *elements, void *packed, size_t bytes)
 {
     const struct elements *of = elements;
@@ -123,7 +124,7 @@ static int unpack(const void *elements, void *packed, size_t bytes)
     return class;
 }
 
-/* Has the type of some memory stay, whatever the program does with it meanwhile. */
+/* Keeps the type of the memory valid even if the program frees it before the call has ended. */
 static void keep(struct elements *of)
 {
     if (!of->is_run && !of->is_own) {
@@ -132,7 +133,7 @@ static void keep(struct elements *of)
     }
 }
 
-/* Who cannot take part in a collective call does so with nothing, so that the others need not wait. */
+/* A process that cannot take part in a collective call does so with 0 bytes, so that the others need not wait. */
 static int give_up(struct our_file *file, int writes, int place, int together, MPI_Offset offset, int class)
 {
     size_t moved = 0;
@@ -182,9 +183,9 @@ int starfish_shim_write(struct our_file *file, int place, int together, MPI_Offs
     return class;
 }
 
-/* Calls that are begun for a program that does something else meanwhile. */
+/* Nonblocking calls. */
 
-/* The same as giving up, without waiting for the others. */
+/* Like `give_up`, without waiting for the other processes. */
 static int give_up_begun(struct our_file *file, const struct transfer *transfer, int place, int together,
                          MPI_Offset offset, int class)
 {

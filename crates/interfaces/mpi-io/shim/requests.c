@@ -1,13 +1,14 @@
 /*
- * Requests: calls under way, as generalized requests of the MPI.
+ * Requests: calls in flight, as generalized requests of the MPI library.
  *
- * The MPI itself has nobody who would complete one, so it has to ask us whether a call has ended. MPICH asks for each
- * request that somebody tests or waits for, if it is made by a function of its own. Open MPI calls whoever has
- * registered for that when it looks whether anything goes on; it is told with the first request. Both are looked for
- * when the program runs, so that one shim is for all releases. Where there is neither, a call has ended when its request
- * is there.
+ * No thread of the MPI library completes such a request, so the library has to ask us whether a call has ended. MPICH
+ * asks about each request that the program tests or waits for, if the request was made with MPICH's own function
+ * MPIX_Grequest_start. Open MPI calls all registered progress functions whenever it makes progress; the shim registers
+ * one with the first request. The shim looks for both functions at run time, so that one shim works with all releases
+ * of both libraries. With neither function, the MPI call that makes a request blocks until its transfer has ended, and
+ * returns a completed request.
  *
- * Whoever finds that a call has ended takes it out of the list, fills the memory, and completes the request.
+ * The thread that finds a call ended removes its request from the list, fills the memory, and completes the request.
  */
 
 #define _GNU_SOURCE
@@ -18,21 +19,22 @@
 
 #include "shim.h"
 
-/* A request, from when it is made until the MPI has freed it and it is complete. */
+/* A request. It exists until it is complete and the MPI library has freed it. */
 struct request {
     struct transfer transfer;
     struct our_file *file;
     MPI_Request handle;
     int code;
     size_t moved;
-    /* The MPI, and whoever completes it. */
+    /* Number of holders: the MPI library, and the thread that will complete the request. The last one frees it. */
     atomic_int holders;
     struct request *next;
-    /* The one that this thread was completing when it came to this one: it is in an error handler. */
+    /* The request that this thread was completing when it began to complete this one: the error handler of the former
+       called the shim. */
     struct request *outer;
 };
 
-/* Those that nobody completes yet, in the order in which they were made. */
+/* Requests that no thread has begun to complete, in the order of their creation. */
 static struct request *first, **end = &first;
 static atomic_int under_way;
 static _Thread_local struct request *completed_here;
@@ -55,12 +57,13 @@ static void enter(struct request *request)
     pthread_mutex_unlock(&lock);
 }
 
-/* Which of the list are meant: of all or of one file, all or one of them, ended or not. */
+/* Selects requests in the list: of `file` or of any file, only `request` or any, only those whose call has ended or
+   any. */
 struct meant {
     const struct our_file *file;
     const struct request *request;
     int has_ended;
-    /* Whether one that is not meant ends the search. */
+    /* True if the search stops at the first request that is not selected. */
     int is_first;
 };
 
@@ -70,7 +73,8 @@ static int is_meant(const struct request *request, struct meant meant)
            (!meant.has_ended || starfish_mpi_is_done(request->transfer.call));
 }
 
-/* Takes the first that is meant out of the list, for whoever completes it then; NULL if there is none. */
+/* Removes the first selected request from the list and returns it, or NULL if there is none. The caller must complete
+   it. */
 static struct request *take(struct meant meant)
 {
     struct request *found = NULL;
@@ -100,7 +104,7 @@ static int let_go(void *held)
     return MPI_SUCCESS;
 }
 
-/* Completes one that has been taken; waits for it, if it has not ended. */
+/* Completes a request that was removed from the list. Waits for its call to end. */
 static void complete(struct request *request)
 {
     int class = starfish_shim_end(&request->transfer, &request->moved);
@@ -109,14 +113,15 @@ static void complete(struct request *request)
     request->code = starfish_shim_fail(request->file, class);
     completed_here = request->outer;
     PMPI_Grequest_complete(request->handle);
-    /* From here on it may be closed, and is, if an error handler has done so. */
+    /* After this decrement the file may be closed. If an error handler has already closed it, `request->file` is NULL.
+       */
     if (request->file) {
         atomic_fetch_sub(&request->file->requests, 1);
     }
     let_go(request);
 }
 
-/* Completes those that are meant and have ended; how many. */
+/* Completes all selected requests whose calls have ended. Returns their number. */
 static int complete_ended(struct meant meant)
 {
     int completed = 0;
@@ -127,8 +132,8 @@ static int complete_ended(struct meant meant)
     return completed;
 }
 
-/* What the MPI calls. If nothing has ended, the processor is left to whoever has something to do: that may be what is
-   waited for. */
+/* Functions that the MPI library calls. If no call has ended, they yield the processor to other threads, which may be
+   doing the work that the program waits for. */
 
 static int query(void *asked, MPI_Status *status)
 {
@@ -139,7 +144,7 @@ static int query(void *asked, MPI_Status *status)
     return request->code;
 }
 
-/* What is under way goes on. */
+/* Calls cannot be cancelled: a call in flight continues. */
 static int cancel(void *request, int is_complete)
 {
     (void)request;
@@ -147,11 +152,11 @@ static int cancel(void *request, int is_complete)
     return MPI_SUCCESS;
 }
 
-/* A request of MPICH that is never complete: testing it makes messages go on, and nothing else. */
+/* A generalized request in MPICH that never completes. Testing it only makes MPICH progress with its messages. */
 static MPI_Request endless;
 
-/* Of MPICH, which does nothing else while somebody waits for a request of ours, though messages of the program may be on
-   their way, for which others wait. */
+/* MPICH calls this. While the program waits for one of our requests, MPICH makes no progress with messages, although
+   other processes may wait for them. So this function makes MPICH progress. */
 static int poll(void *request, MPI_Status *status)
 {
     (void)status;
@@ -172,7 +177,7 @@ static int poll_each(int count, void **requests, double patience, MPI_Status *st
     return MPI_SUCCESS;
 }
 
-/* Of Open MPI. */
+/* Open MPI calls this to make progress (opal_progress_register). */
 static int progress(void)
 {
     if (!atomic_load(&under_way)) {
@@ -185,7 +190,7 @@ static int progress(void)
     return completed;
 }
 
-/* How the MPI is had to ask. */
+/* Makes the MPI library ask whether a call has ended. */
 
 typedef int start_polled(MPI_Grequest_query_function *, MPI_Grequest_free_function *, MPI_Grequest_cancel_function *,
                          int (*)(void *, MPI_Status *), int (*)(int, void **, double, MPI_Status *), void *,
@@ -215,7 +220,8 @@ static int start(struct request *request)
 
 int starfish_shim_request(struct our_file *file, const struct transfer *transfer, MPI_Request *into)
 {
-    /* MPICH does not ask for those that the program has freed. */
+    /* MPICH does not ask about requests that the program has freed. So complete the ended ones at the head of the list.
+       */
     complete_ended((struct meant){.file = file, .is_first = 1});
     struct request *request = calloc(1, sizeof *request);
     int code = request ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -245,14 +251,15 @@ void starfish_shim_settle(struct our_file *file)
     for (struct request *request; (request = take((struct meant){.file = file}));) {
         complete(request);
     }
-    /* Those whose error handlers call this have nothing left to do with the file. */
+    /* Error handlers may call this function. Requests being completed on this thread no longer use the file: do not
+       wait for them. */
     for (struct request *request = completed_here; request; request = request->outer) {
         if (request->file == file) {
             request->file = NULL;
             atomic_fetch_sub(&file->requests, 1);
         }
     }
-    /* Another thread may be completing one. */
+    /* Another thread may be completing a request of the file. */
     while (atomic_load(&file->requests)) {
         sched_yield();
     }

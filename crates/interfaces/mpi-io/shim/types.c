@@ -1,11 +1,11 @@
-/* Types of MPI, as trees of the core's: what they were made of is asked of the MPI, level by level. */
+/* Converts MPI datatypes to types of the core, level by level: the MPI library returns the constructor of each type. */
 
 #include <stdlib.h>
 
 #include "shim.h"
 
-/* What a type was made of. The numbers that say so come as they do in the large-count functions: counts and bytes
-   together, in one array. */
+/* The constructor of a type and its arguments. All numbers (integers, counts, then addresses) are in one array, in the
+   order of the large-count functions. */
 struct contents {
     int combiner;
     size_t numbers, types;
@@ -15,7 +15,7 @@ struct contents {
 
 static starfish_mpi_type *flatten(MPI_Datatype type, int depth);
 
-/* More levels than any selection can have. */
+/* Limit of levels, above that of selections. */
 enum { DEPTH_MAX = 200 };
 
 #if MPI_VERSION >= 4
@@ -39,7 +39,8 @@ static int get_contents(MPI_Datatype type, struct contents *contents)
     }
     if (is_got) {
         int64_t *number = contents->number;
-        /* A type of a large-count function has what matters in the counts, and integers for the rest only. */
+        /* A type made by a large-count function has its counts and lengths in `count`; `integer` has only the other
+           arguments. */
         for (MPI_Count i = 0; i < integers; i++) {
             *number++ = integer[i];
         }
@@ -88,7 +89,8 @@ static int get_contents(MPI_Datatype type, struct contents *contents)
 }
 #endif
 
-/* Whether a type is the MPI's own: a named one, or one that parameters of a language ask for. Nobody frees these. */
+/* Returns true if the type belongs to the MPI library and must not be freed: a named type, or one selected by Fortran
+   parameters. */
 static int is_of_mpi(MPI_Datatype type)
 {
     int combiner;
@@ -142,7 +144,7 @@ void starfish_shim_let_go(MPI_Datatype *type)
     }
 }
 
-/* A named type: a run of bytes, but for pairs of a number and an int. */
+/* Converts a named type: a run of bytes, except for pairs of a number and an int. */
 static starfish_mpi_type *of_named(MPI_Datatype type)
 {
     MPI_Count size;
@@ -171,7 +173,7 @@ static starfish_mpi_type *of_struct(const struct contents *contents, int depth)
         return NULL;
     }
     for (int is_got = 1; is_got && got < count; got += (size_t)is_got) {
-        /* MPI_LB and MPI_UB have bounds only, which are asked of the whole. */
+        /* MPI_LB and MPI_UB only set bounds, and `flatten` takes the bounds of the whole type. */
         parts[got] = contents->number[1 + got] ? flatten(contents->type[got], depth) : starfish_mpi_type_bytes(0);
         is_got = parts[got] != NULL;
     }
@@ -190,7 +192,8 @@ static starfish_mpi_type *of_dealt(const struct contents *contents, int is_large
 {
     const int64_t *number = contents->number;
     size_t sides = (size_t)number[2];
-    /* Large: size, rank, sides, dealings, arguments, processes, order; lengths. Otherwise the lengths come fourth. */
+    /* Order of numbers in a large-count type: size, rank, sides, dealings, arguments, processes, order, lengths. In
+       other types the lengths follow the sides. */
     const int64_t *lengths = is_large ? number + 4 + 3 * sides : number + 3;
     const int64_t *dealings = is_large ? number + 3 : number + 3 + sides;
     const int64_t *arguments = dealings + sides, *processes = arguments + sides;
@@ -224,7 +227,8 @@ static starfish_mpi_type *of_box(const struct contents *contents, int is_large, 
     return starfish_mpi_type_box(sides, lengths, counts, firsts, order == MPI_ORDER_C, inner);
 }
 
-/* Blocks at displacements in elements or in bytes; of equal length, or each with its own. */
+/* Converts blocks at displacements, which are in elements or in bytes. All blocks have one length, or each has its own.
+   */
 static starfish_mpi_type *of_indexed(const struct contents *contents, int in_elements, int is_equal,
                                      MPI_Datatype element, const starfish_mpi_type *inner)
 {
@@ -268,7 +272,7 @@ static starfish_mpi_type *of_derived(MPI_Datatype type, const struct contents *c
         return of_struct(contents, depth);
     }
     if (contents->types != 1) {
-        /* Of a language's parameters: as long as it says. */
+        /* Selected by Fortran parameters: a run of `size` bytes. */
         return of_named(type);
     }
     MPI_Datatype element = contents->type[0];
@@ -292,19 +296,20 @@ static starfish_mpi_type *of_derived(MPI_Datatype type, const struct contents *c
     case MPI_COMBINER_HINDEXED_BLOCK: made = of_indexed(contents, 0, 1, element, inner); break;
     case MPI_COMBINER_SUBARRAY: made = of_box(contents, is_large(type), inner); break;
     case MPI_COMBINER_DARRAY: made = of_dealt(contents, is_large(type), inner); break;
-    default: starfish_mpi_note_error(STARFISH_MPI_TYPE, "a type is made in a way that is not known");
+    default: starfish_mpi_note_error(STARFISH_MPI_TYPE, "a datatype has an unknown constructor");
     }
     starfish_mpi_type_free(inner);
     return made;
 }
 
-/* NULL if the core has no such type: why not was noted where that was found out, and nothing is to be noted after. */
+/* Returns NULL if the core cannot represent the type. The reason has then been noted already: the caller must not note
+   another. */
 static starfish_mpi_type *flatten(MPI_Datatype type, int depth)
 {
     struct contents contents = {0};
     starfish_mpi_type *made = NULL;
     if (depth >= DEPTH_MAX || get_contents(type, &contents) != 0) {
-        starfish_mpi_note_error(STARFISH_MPI_TYPE, "a type has too many levels, or the MPI does not tell its parts");
+        starfish_mpi_note_error(STARFISH_MPI_TYPE, "a datatype has too many levels, or MPI cannot decode it");
     } else {
         made = contents.combiner == MPI_COMBINER_NAMED ? of_named(type) : of_derived(type, &contents, depth + 1);
     }
@@ -312,7 +317,7 @@ static starfish_mpi_type *flatten(MPI_Datatype type, int depth)
     if (!made) {
         return NULL;
     }
-    /* Where a type ends is what the MPI says: it may round for alignment. */
+    /* Take the extent from the MPI library, which may round it for alignment. */
     MPI_Aint lower, extent;
     PMPI_Type_get_extent(type, &lower, &extent);
     starfish_mpi_type *bounded = starfish_mpi_type_resized(lower, extent, made);
@@ -338,7 +343,7 @@ int starfish_shim_is_run(MPI_Datatype type, MPI_Count count, MPI_Aint *first)
     if (is_of_mpi(type)) {
         return 1;
     }
-    /* As long as their bytes are many, data may be in another order still, or lie on each other. */
+    /* Even if the size equals the extent, the data may be in another order, or overlap. */
     int64_t begin, bytes;
     starfish_mpi_type *flat = flatten(type, 0);
     int is_run = flat && starfish_mpi_type_run(flat, 0, &begin, &bytes) == 0 && bytes == size;

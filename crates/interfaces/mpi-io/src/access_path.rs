@@ -10,15 +10,15 @@ use crate::hints::{Hints, METHOD};
 /// Access path of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AccessPath {
-    /// Data of all members at once, by a collective method.
+    /// Collective: moves the data of all members at once, by this method.
     Together(CallMethod),
-    /// Independent, under the lock of the file.
+    /// Independent: holds the lock of the file.
     Atomic,
-    /// Independent, at most one piece.
+    /// Independent: one piece, through the page cache.
     PageCache,
-    /// Independent, several pieces: one request to each agent.
+    /// Independent: several pieces, in one request to each agent.
     Selections,
-    /// Into the write cache of this process, which all members flush together.
+    /// Writes into the write cache of this process, which all members flush together.
     WriteCached,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum AccessPathReason {
     Method,
     /// This hint of ROMIO's is `disable`.
     Disabled(&'static str),
-    /// Calls see each other whole or not at all.
+    /// The file is in atomic mode: a call sees all or nothing of another.
     AtomicMode,
     /// A single process has the file open.
     OneProcess,
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Machines of the slice, with their changed settings.
+    /// Machines on which the methods are compared, with their changed settings.
     const MACHINES: [(&str, &[(&str, &str)]); 4] = [
         ("loopback", &[FOUR, SHARED, ("disks.model", "streaming-20")]),
         ("loopback", &[FOUR, SHARED, ("disks.model", "flash-qlc")]),
@@ -195,8 +195,8 @@ mod tests {
         }
     }
 
-    /// Checks a slice of the plans of `experiments/mpi`: the method of `auto` is within a tenth of the best one, or the
-    /// cell is an exception, which the manual explains.
+    /// Checks some cells of the plans of `experiments/mpi`: the method of `auto` is at most a tenth slower than the
+    /// best one, or the cell is an exception, which the manual explains.
     #[test]
     fn the_method_of_auto_is_nearly_the_fastest() {
         let mut found = Vec::new();

@@ -25,7 +25,7 @@ struct CallTotals {
 /// A kind of call: its direction, its access path, and the reason for that path.
 pub(crate) type CallKind = (&'static str, Choice);
 
-/// Totals of the calls of this process on a file, by kind.
+/// Totals of the calls that this process made on a file, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct CallAccount(Mutex<BTreeMap<CallKind, CallTotals>>);
 
@@ -40,7 +40,7 @@ impl CallAccount {
         totals.time += time;
     }
 
-    /// True if the user requested the report.
+    /// Returns true if the user requested the report.
     pub(crate) fn is_asked_for() -> bool {
         env::var_os(VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
     }

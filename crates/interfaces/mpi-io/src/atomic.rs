@@ -1,8 +1,8 @@
 //! The lock of atomic mode: one per file, granted by the metadata server to one call at a time. Programs that lock the
 //! file on a mount use the same lock, so it excludes them, too.
 //!
-//! The lock belongs to the lease of this process. If the process is killed, the lock ends with the lease, and the
-//! agents refuse requests in flight from a process that lost its lease.
+//! The lock belongs to the lease of this process. If the process is killed, the lock expires with the lease, and the
+//! agents reject requests in flight from a process that lost its lease.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,7 +35,7 @@ impl FileLock {
         };
         let (tree, explained) = (node.tree(), |outcome| node.explained(&self.path, outcome));
         let kept = explained(tree.check_locks(self.number).await);
-        // If the unlock request does not arrive, the lock ends with the lease.
+        // If the unlock request does not arrive, the lock expires with the lease.
         let given_back = explained(tree.unlock(self.number, owner, LockRange::WHOLE).await);
         let value = outcome?;
         kept.and(given_back).map(|()| value)

@@ -4,7 +4,7 @@
 //! A file comes from `starfish_mpi_open`, a type from one of the functions for types, and neither has been freed. A
 //! string is terminated. An array has the stated number of elements.
 
-#![expect(unsafe_code, reason = "a face for C: see above")]
+#![expect(unsafe_code, reason = "a C interface: see above")]
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -33,7 +33,8 @@ use crate::waiting::{self, Progress};
 /// Runs `call` and returns its outcome as a number. Catches panics; the panic hook has printed them.
 fn to_c(call: impl FnOnce() -> Outcome<()>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(call));
-    let outcome = outcome.unwrap_or_else(|_| Err(MpiError::new(ErrorClass::Io, "a defect of Starfish")));
+    let outcome =
+        outcome.unwrap_or_else(|_| Err(MpiError::new(ErrorClass::Io, "a panic: a defect of Starfish")));
     failure::number(outcome)
 }
 
@@ -52,7 +53,7 @@ fn of_file(of: &CollectiveFile, call: impl FnOnce() -> Outcome<()>) -> c_int {
     to_c(|| call().map_err(|error| error.about(of.path())))
 }
 
-/// Like [`to_c`], for a call on the file of a name.
+/// Like [`to_c`], for a call on a file given by its name.
 fn of_name(name: Outcome<&str>, call: impl FnOnce(&NamedPlace) -> Outcome<()>) -> c_int {
     to_c(|| {
         let place = process::place(name?)?;
@@ -113,14 +114,14 @@ unsafe fn file<'a>(file: *const CollectiveFile) -> &'a CollectiveFile {
 /// Stores a number for a caller; numbers above `i64::MAX` are stored as `i64::MAX`.
 ///
 /// # Safety
-/// `into` has room for it.
+/// `into` is valid for writing.
 unsafe fn put(number: Outcome<u64>, into: *mut i64) -> Outcome<()> {
     // SAFETY: by the caller's guarantee.
     unsafe { into.write(number?.try_into().unwrap_or(i64::MAX)) };
     Ok(())
 }
 
-/// Returns keys and values from an array that alternates them and ends with a null pointer.
+/// Returns the pairs of an array that alternates keys and values and ends with a null pointer.
 ///
 /// # Safety
 /// The array has that form, or is null. A string that is not in UTF-8 ends the list.
@@ -477,7 +478,8 @@ unsafe extern "C" fn starfish_mpi_write(
 
 // Reading and writing of packed memory.
 
-/// Packs elements into `bytes` bytes of memory, or unpacks them. Returns 0 or the class of an error that it has noted.
+/// Packs elements into `bytes` bytes of memory, or unpacks them. Returns 0, or the class of an error that the function
+/// has noted.
 type Packing = unsafe extern "C" fn(of: *const c_void, packed: *mut c_void, bytes: usize) -> c_int;
 
 /// Packs elements into a new buffer. Fails with the class of an error that has been noted.
@@ -830,7 +832,7 @@ unsafe extern "C" fn starfish_mpi_type_dealt(
                 (1, 0) => DimensionDistribution::Blocks(None),
                 (1, block) => DimensionDistribution::Blocks(Some(block)),
                 (2, block) => DimensionDistribution::Cyclic(block),
-                _ => return Err(MpiError::new(ErrorClass::Type, "an array: its distribution is unknown")),
+                _ => return Err(MpiError::new(ErrorClass::Type, "the array has an unknown distribution")),
             };
             Ok(DistributedDimension { length: lengths[index], dealing, processes: processes[index] })
         };

@@ -11,7 +11,7 @@ pub(crate) enum CallPlace {
     Own,
     /// The shared file pointer.
     Shared,
-    /// The shared file pointer, the members in the order of their ranks.
+    /// The shared file pointer; the members move their data in the order of their ranks.
     Ordered,
 }
 

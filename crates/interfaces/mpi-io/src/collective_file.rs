@@ -5,8 +5,8 @@
 //! through the page cache if it is one piece, and otherwise in one request to each agent.
 //!
 //! If several processes have the file open for writing, a write sends its data to the agents before it completes. MPI
-//! requires this only at a sync, but libraries rely on it. A hint turns it off, and a write cache replaces it. In
-//! atomic mode each call is made independently, under the lock of the file.
+//! requires this only at a sync, but libraries rely on it. A hint can turn this off, and a file with a write cache
+//! sends its data only at a flush. In atomic mode each call is made independently, under the lock of the file.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -85,7 +85,7 @@ impl CollectiveFile {
             Some(Err(error)) => (started, Err(error)),
             None => (started, Ok(false)),
         };
-        // Number and attributes came with the answer to the open: they cost no request.
+        // The answer to the open contains number and attributes, so no further request is needed.
         let open = || -> Outcome<(Handle, FileNumber, Stat)> {
             cached.clone()?;
             let handle = open_handle(&started, path, mode, rank == 0, &hints)?;
@@ -167,7 +167,7 @@ impl CollectiveFile {
         &self.place.path
     }
 
-    /// Records a call of this name in the trace of this process, until the result is dropped.
+    /// Begins a span of this name in the trace of this process. The span ends when the result is dropped.
     pub(crate) fn traced(&self, name: &'static str) -> TracedCall {
         let mut call = self.started.session.traced_call(name);
         call.say(|| [("file", self.number.0)]);
@@ -182,19 +182,19 @@ impl CollectiveFile {
     pub(crate) fn check_writes(&self) -> Outcome<()> {
         match self.mode.writes {
             true => Ok(()),
-            false => Err(MpiError::new(ErrorClass::ReadOnly, "it is open for reading only")),
+            false => Err(MpiError::new(ErrorClass::ReadOnly, "the file is open for reading only")),
         }
     }
 
     pub(crate) fn check_reads(&self) -> Outcome<()> {
         match self.mode.reads {
             true => Ok(()),
-            false => Err(MpiError::new(ErrorClass::Access, "it is open for writing only")),
+            false => Err(MpiError::new(ErrorClass::Access, "the file is open for writing only")),
         }
     }
 }
 
-/// Opens the file for one member. If the hinted striping is impossible, opens it without, as for any bad hint.
+/// Opens the file for one member. If the hinted striping is impossible, ignores it, like any invalid hint.
 fn open_handle(
     started: &Connected,
     path: &str,
@@ -216,8 +216,8 @@ fn open_handle(
     opened(started.session.open(path, options))
 }
 
-/// Returns the error for a missing file. If its directory is missing, the error says so, since a
-/// program that creates a file does not expect "no such file".
+/// Returns the error for a missing file. If its directory is missing, the error names the directory, since a program
+/// that creates a file does not expect "no such file".
 fn missing(started: &Connected, path: &str, error: node::Error) -> MpiError {
     let directory = path.trim_end_matches('/').rsplit_once('/').map_or("", |(directory, _)| directory);
     let look = TreeOperation::Look { at: Location::of_path(directory), follow: true };
@@ -238,7 +238,7 @@ impl CollectiveFile {
     /// [`Self::current_displacement`].
     pub(crate) fn set_view(&self, view: FileView) -> Outcome<()> {
         if self.mode.writes && view.overlaps() {
-            let why = "a view: overlapping data need a file that is open for reading only";
+            let why = "a view: overlapping data are allowed only in a file opened for reading only";
             return Err(MpiError::new(ErrorClass::Type, why));
         }
         let mut state = self.state();
@@ -251,7 +251,7 @@ impl CollectiveFile {
     /// Returns the offset in the file of the shared pointer: the value of `MPI_DISPLACEMENT_CURRENT`.
     pub(crate) fn current_displacement(&self) -> Outcome<u64> {
         if !self.mode.is_sequential {
-            return Err(argument("MPI_DISPLACEMENT_CURRENT is for files opened with MPI_MODE_SEQUENTIAL"));
+            return Err(argument("MPI_DISPLACEMENT_CURRENT requires a file opened with MPI_MODE_SEQUENTIAL"));
         }
         let mut state = self.state();
         let position = state.shared.position()?.saturating_mul(state.view.unit());

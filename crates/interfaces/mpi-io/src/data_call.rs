@@ -42,7 +42,7 @@ impl DataCall {
         choice.way
     }
 
-    /// True if all members move their data at once.
+    /// Returns true if all members move their data together.
     pub(crate) fn is_common(&self) -> bool {
         matches!(self.choice, Some(Choice { way: AccessPath::Together(_), .. }))
     }

@@ -1,8 +1,8 @@
-//! Reading and writing: a call is begun, moves its data on the node thread, and is ended by its caller. A blocking call
-//! ends at once.
+//! Reading and writing in three steps: the caller begins a call, the node thread moves its data, and the caller ends
+//! the call. A blocking call does all three.
 //!
-//! A collective call takes its place among those of the file when it begins, whatever calls are in flight. Beginning a
-//! call advances the pointer of the process, or the shared one, by the requested bytes.
+//! Collective calls of a file run in the order in which they begin. Beginning a call advances the individual or the
+//! shared pointer by the requested bytes.
 
 use std::borrow::Cow;
 
@@ -19,12 +19,12 @@ use crate::independent::Independent;
 use crate::type_data::TypeData;
 use crate::waiting::wait;
 
-/// A call in flight. Its data are moved even if it is never ended.
+/// A call in flight. The node thread moves the data even if the caller never ends the call.
 pub(crate) struct DataTransfer {
     call: DataCall,
     located: Located,
     data: Data,
-    /// True if the pointer of this process must stop at the end of the file, once that is known.
+    /// True if ending the call must set the pointer of this process back to the end of the file.
     stops_at_end: bool,
 }
 
@@ -39,7 +39,7 @@ impl Located {
         self.data.selection()
     }
 
-    /// True if the data are one piece of the file, each byte once.
+    /// Returns true if the data are one piece of the file with each byte once.
     fn is_piece(&self) -> bool {
         self.selection().runs() == 1 && self.selection().bytes() == self.data.bytes()
     }
@@ -53,7 +53,7 @@ enum Data {
     /// Read into the memory of the waiting caller.
     ReadInto(Pending<u64>),
     Written(Pending<()>),
-    /// One piece that the waiting caller reads from pages without a further copy.
+    /// One piece, which the waiting caller copies directly from the page cache.
     InPages {
         is_seen: bool,
     },
@@ -85,7 +85,7 @@ impl CollectiveFile {
     /// Reads into memory, collectively or not. Returns the number of bytes before the end of the file.
     pub(crate) fn read(&self, place: CallPlace, together: bool, into: &mut [u8]) -> Outcome<u64> {
         // SAFETY: this call does not touch the memory until the answer arrives, after all use of the memory.
-        #[expect(unsafe_code, reason = "memory that this call has, and waits for")]
+        #[expect(unsafe_code, reason = "the call borrows the memory until its last use")]
         let lent = unsafe { LentMemory::new(into) };
         let moving = self.begin_reading(place, together, into.len() as u64, Reader::Lends(lent))?;
         match moving.data {
@@ -104,7 +104,7 @@ impl CollectiveFile {
     pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: Cow<'_, [u8]>) -> Outcome<()> {
         let lent = match &bytes {
             // SAFETY: the memory is not written until the answer arrives, after all use of the memory.
-            #[expect(unsafe_code, reason = "memory that this call has, and waits for")]
+            #[expect(unsafe_code, reason = "the call borrows the memory until its last use")]
             Cow::Borrowed(bytes) => Some(unsafe { LentMemory::to_be_read(bytes) }),
             Cow::Owned(_) => None,
         };
@@ -175,7 +175,7 @@ impl CollectiveFile {
         if call.is_common() { self.members.common(error) } else { error.into() }
     }
 
-    /// Reads one piece from pages.
+    /// Reads one piece from the page cache.
     fn read_pages(&self, call: &DataCall, wanted: &TypeData, is_seen: bool, into: &mut [u8]) -> Outcome<u64> {
         let at = wanted.selection().span().offset;
         let read = if is_seen { self.handle.read_latest_at(at, into) } else { self.handle.read_at(at, into) };
@@ -293,9 +293,9 @@ impl CollectiveFile {
         situation.choose(&state.hints)
     }
 
-    /// True if other processes must see a write at once, and this call theirs. Always true for the shared pointer,
-    /// whose users take turns, and in atomic mode. Otherwise true if several processes have the file open for writing,
-    /// unless a hint says that they can do without.
+    /// Returns true if other processes must see this write at once, or this read must see their writes at once. Always
+    /// true for the shared pointer, whose users take turns, and in atomic mode. Otherwise true if several processes
+    /// have the file open for writing, unless a hint turns this off.
     fn is_seen(&self, place: CallPlace) -> bool {
         let state = self.state();
         let is_written = self.mode.writes && self.members.size() > 1;
@@ -344,15 +344,15 @@ impl CollectiveFile {
         }
     }
 
-    /// Returns the position of this member's bytes: after the bytes of all members of lower rank.
+    /// Returns the position of this member's bytes in an ordered call: after the bytes of all members of lower rank.
     fn take_turn(&self, bytes: u64) -> Outcome<u64> {
         let units = units_of(&self.state().view, bytes);
-        // A member with an invalid size takes part with 0 units; the others continue.
+        // A member with an invalid size takes part with 0 units, so that the others continue.
         let all = self.members.gather(*units.as_ref().unwrap_or(&0))?;
         let total = all.iter().fold(0, |sum: u64, units| sum.saturating_add(*units));
         let begin = || self.state().shared.advance(total);
         let begun = if self.members.is_first() { begin() } else { Ok(0) };
-        // 0 means that the first member failed.
+        // The first member sends the old pointer plus 1, or 0 if it failed.
         let first = self.members.gather(begun.as_ref().map_or(0, |begun| begun + 1))?[0];
         begun?;
         let first = first.checked_sub(1).ok_or_else(|| {

@@ -19,15 +19,15 @@ pub(crate) fn say_once(line: String) {
     }
 }
 
-/// Writes lines to standard error, and ignores errors of that. One write for all lines keeps them together if several
+/// Writes lines to standard error and ignores write errors. A single write keeps the lines together if several
 /// processes share standard error.
 pub(crate) fn say(mut lines: String) {
     lines.push('\n');
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
-/// Error classes of MPI-IO, numbered as in the header. If members fail differently, the greatest class wins. The shim
-/// alone uses the last but one.
+/// Error classes of MPI-IO, numbered as in the header. If members fail differently, the greatest class wins. Only the
+/// shim uses `Count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
 pub(crate) enum ErrorClass {
@@ -67,7 +67,8 @@ impl ErrorClass {
         ErrorClass::NoMemory,
     ];
 
-    /// True if programs do not expect the class and it says too little for users: then print the text.
+    /// Returns true if the text of an error of this class must be printed: programs do not expect the class, and the
+    /// class alone does not explain the error.
     fn wants_words(self) -> bool {
         matches!(self, ErrorClass::Argument | ErrorClass::BadFile | ErrorClass::NoSpace | ErrorClass::Io)
     }
@@ -110,7 +111,7 @@ pub(crate) struct MpiError {
 /// State of the report of an error on standard error by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Printing {
-    /// To be printed: the class says too little, and no other process prints it.
+    /// To be printed: the class does not explain the error, and no other process prints it.
     Wanted,
     /// To be printed only if the user requested all errors.
     IfAsked,
@@ -171,8 +172,8 @@ impl MpiError {
         MpiError { text, ..self }
     }
 
-    /// Returns this error as one of the configuration (agents, keys): not `Argument`, since no argument of the call is
-    /// wrong.
+    /// Returns this error as a configuration error (agents, keys): its class becomes `Io` instead of `Argument`, since
+    /// no argument of the call is wrong.
     #[must_use]
     pub(crate) fn of_setup(self) -> Self {
         let class = if self.class == ErrorClass::Argument { ErrorClass::Io } else { self.class };
@@ -181,7 +182,8 @@ impl MpiError {
 }
 
 impl MpiError {
-    /// Returns this error as one of the data to move: too much for one call, so `Unsupported` instead of `Argument`.
+    /// Returns this error as one about the data to move: too much for one call, so the class becomes `Unsupported`
+    /// instead of `Argument`.
     #[must_use]
     pub(crate) fn of_data(self) -> Self {
         match self.class {

@@ -1,6 +1,6 @@
 //! Parts of arrays as types: subarrays, and the part of one process in a distributed array.
 //!
-//! Both are built outwards, from the dimension whose elements are adjacent in the file.
+//! Both are built dimension by dimension, beginning with the one whose elements are adjacent in the file.
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_type::FileType;
@@ -12,7 +12,7 @@ pub(crate) struct BoxSide {
     pub(crate) length: i64,
     /// Number of elements (or rows, or planes) in the box.
     pub(crate) count: i64,
-    /// Index of the first one in the box.
+    /// Index of the first element (or row, or plane) in the box.
     pub(crate) first: i64,
 }
 
@@ -43,7 +43,7 @@ fn wrong(why: &str) -> MpiError {
 }
 
 fn product(left: i64, right: i64) -> Outcome<i64> {
-    left.checked_mul(right).ok_or_else(|| wrong("it is longer than the largest file"))
+    left.checked_mul(right).ok_or_else(|| wrong("longer than the largest possible file"))
 }
 
 /// Returns a box of an array of elements. `sides` are in the order of the language: adjacent elements are along the
@@ -52,7 +52,7 @@ pub(crate) fn array_box(element: &FileType, sides: &[BoxSide], rows_first: bool)
     inwards_out(element, sides, rows_first, |inner, stride, side| {
         let BoxSide { length, count, first } = *side;
         if count < 0 || first < 0 || first.checked_add(count).is_none_or(|end| end > length) {
-            return Err(wrong("a subarray reaches beyond it"));
+            return Err(wrong("the subarray extends beyond the array"));
         }
         Ok((inner.strided(count, stride)?.moved(product(first, stride)?)?, length))
     })
@@ -97,7 +97,7 @@ fn share(inner: &FileType, stride: i64, side: &DistributedDimension, place: i64)
         }
         DimensionDistribution::Blocks(Some(run)) if run > 0 && product(run, processes)? >= length => run,
         DimensionDistribution::Cyclic(run) if run > 0 => run,
-        _ => return Err(wrong("its blocks are too short")),
+        _ => return Err(wrong("the blocks are too short for the number of processes")),
     };
     let (first, cycle) = (product(place, run)?, product(run, processes)?);
     let whole = (length - first).max(0) / cycle * run;

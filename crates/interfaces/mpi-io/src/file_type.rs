@@ -1,8 +1,8 @@
 //! Types of MPI as selections of a file.
 //!
 //! A type is a map of bytes, repeated every `extent` bytes. MPI requires the bytes of a file type in ascending order,
-//! and without overlap if it is written. So they are a [`Selection`], a small tree whatever the number of bytes, unless
-//! they overlap (`type_data.rs`).
+//! and without overlap if the file is written. Unless the bytes overlap (`type_data.rs`), they are a [`Selection`]: a
+//! small tree for any number of bytes.
 
 use layout::{Extent, Selection};
 
@@ -16,7 +16,7 @@ pub(crate) struct FileType {
     first: i64,
     /// The data, relative to that byte.
     data: TypeData,
-    /// Lower and upper bound, which determine the place of the next copy.
+    /// Lower and upper bound. Their difference is the distance to the next copy.
     bounds: TypeBounds,
 }
 
@@ -32,7 +32,7 @@ fn wrong(why: &str) -> MpiError {
 }
 
 fn fits(number: Option<i64>) -> Outcome<i64> {
-    number.ok_or_else(|| wrong("it reaches beyond the largest file"))
+    number.ok_or_else(|| wrong("it extends beyond the largest possible file"))
 }
 
 fn count_of(number: i64) -> Outcome<u64> {
@@ -68,7 +68,7 @@ impl FileType {
             return Ok(TypeData::EMPTY);
         }
         let first = displacement.checked_add_signed(self.first);
-        let first = first.ok_or_else(|| wrong("it begins before the file"))?;
+        let first = first.ok_or_else(|| wrong("its data begin before the start of the file"))?;
         self.data.shifted(first)
     }
 

@@ -1,8 +1,8 @@
 //! View of a process on a file: the bytes that the view selects, as one stream.
 //!
-//! The type of a view is repeated, each copy one extent after the previous one. Libraries make types whose data reach
-//! beyond their bounds, from parts that have their own bounds, and use them once. Such a type would overlap if
-//! repeated, so it is not repeated. If the file is only read, a type may overlap itself (`type_data.rs`).
+//! The type of a view is repeated, each copy one extent after the previous one. Some libraries build types whose data
+//! extend beyond their bounds, and use only the first copy. Copies of such a type would overlap, so the view has a
+//! single copy. If the file is only read, a type may overlap itself (`type_data.rs`).
 
 use layout::SelectionError;
 
@@ -83,11 +83,11 @@ impl FileView {
         match (found.bytes() == bytes, self.extent) {
             (true, _) => Ok(found),
             (false, None) => {
-                let why = "its repeated type would overlap, so it cannot be repeated";
+                let why = "copies of its type would overlap, so the view ends after the first copy";
                 Err(wrong(ErrorClass::Type, why))
             }
             (false, Some(_)) => {
-                Err(wrong(ErrorClass::Argument, "the access would reach beyond the largest file"))
+                Err(wrong(ErrorClass::Argument, "the access extends beyond the largest possible file"))
             }
         }
     }
@@ -101,7 +101,7 @@ impl FileView {
     }
 
     /// Returns the position of the first elementary type that begins at or after this file offset. If data overlap,
-    /// counts the elementary types with bytes before the offset instead.
+    /// returns the number of elementary types with bytes before the offset instead.
     pub(crate) fn position_of(&self, offset: u64) -> u64 {
         let before = match &self.selected {
             TypeData::Once(selection) => selection.bytes_before(offset),
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(selected(&all, 3, 9).span(), Extent::new(3, 9));
     }
 
-    /// HDF5 and PnetCDF make such types: one part of a struct has its own bounds, which become the bounds of the
+    /// HDF5 and PnetCDF make such types: a component of a struct has explicit bounds, which become the bounds of the
     /// struct.
     #[test]
     fn a_type_with_data_outside_its_bounds_is_not_repeated() {

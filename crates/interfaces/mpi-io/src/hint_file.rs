@@ -10,10 +10,10 @@ use std::io::Read;
 /// The environment variable with the path of the file.
 const VARIABLE: &str = "ROMIO_HINTS";
 
-/// Path of the file if `ROMIO_HINTS` names no readable file.
+/// Path of the hint file of the host, which is read if `ROMIO_HINTS` names no readable file.
 const OF_COMPUTER: &str = "/etc/romio-hints";
 
-/// Limit of its size in bytes, without the final 0, as in the header.
+/// Limit of the size of the hint file in bytes, without the final 0, as in the header.
 pub(crate) const BYTES_MAX: usize = 4095;
 
 thread_local! {

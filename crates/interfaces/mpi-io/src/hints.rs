@@ -1,5 +1,4 @@
-//! The hints of an `MPI_Info` in force: those of ROMIO that have an effect here, and ours. Hints without effect are
-//! kept with the reason.
+//! Hints of an `MPI_Info`: hints of ROMIO and our own that are in force, and hints without effect, with the reasons.
 //!
 //! Programs can query hints, so their texts are kept; [`ParsedHints::of`] alone parses them.
 
@@ -69,7 +68,7 @@ const WRITE_CACHED: &str = "write-cached";
 const SWITCH: Values = Values::Among(&["enable", "disable", "automatic"]);
 const FLAG: Values = Values::Among(&["true", "false"]);
 
-/// Hints for striping, which count only when the file is created.
+/// Hints for striping, which have an effect only when the file is created.
 const OF_STRIPING: [&str; 3] = ["start_iodevice", "striping_factor", "striping_unit"];
 
 /// The hints of a file that are in force.
@@ -89,9 +88,9 @@ type HintTexts = BTreeMap<&'static str, String>;
 struct ParsedHints {
     /// The method of collective calls; `None` for `auto`.
     method: Option<CallMethod>,
-    /// True if ROMIO's hint disables collective reads.
+    /// True if the hint `romio_cb_read` disables collective reads.
     reads_alone: bool,
-    /// True if ROMIO's hint disables collective writes.
+    /// True if the hint `romio_cb_write` disables collective writes.
     writes_alone: bool,
     presort: bool,
     queued: bool,
@@ -184,8 +183,8 @@ impl KnownHint {
 }
 
 impl Hints {
-    /// Returns the hints of a file opened by `processes` processes, before any hint is set. Includes hints that ROMIO's
-    /// programs expect, even those that mean nothing here.
+    /// Returns the hints of a file opened by `processes` processes, before any hint is set. Includes hints that
+    /// programs for ROMIO expect, even if they have no effect here.
     pub(crate) fn usual(processes: u32) -> Hints {
         let nodes = processes.to_string();
         let usual = [
@@ -268,7 +267,7 @@ impl Hints {
         let value = value.trim();
         let makes_sense = known_as(key).is_some_and(|known| known.takes(value));
         if key == METHOD && (value == WRITE_CACHED) != self.caches_writes() {
-            self.note_idle(key, value, "write-cached is chosen when the file is opened");
+            self.note_idle(key, value, "write-cached can be set only when the file is opened");
         } else if !OF_STRIPING.contains(&key) || !makes_sense {
             self.take(key, value);
         } else if !self.is_known(key, value) {
@@ -276,14 +275,18 @@ impl Hints {
         }
     }
 
-    /// Sets a hint that is passed with a view. That call has no barrier, so hints on which processes must agree do not
-    /// change.
+    /// Sets a hint that is passed with a view. Setting a view has no barrier, so hints on which processes must agree do
+    /// not change.
     pub(crate) fn take_with_view(&mut self, key: &str, value: &str) {
         let (before, is_of_method) = (self.in_common(), OF_METHOD.contains(&key));
         let mut taken = self.clone();
         taken.take_later(key, value);
         if is_of_method && taken.in_common() != before {
-            self.note_idle(key, value.trim(), "the method is chosen at opening, or by MPI_File_set_info");
+            self.note_idle(
+                key,
+                value.trim(),
+                "the method can be set when the file is opened, or by MPI_File_set_info",
+            );
         } else {
             *self = taken;
         }
@@ -295,7 +298,7 @@ impl Hints {
         is_idle || self.in_force.get(key).is_some_and(|in_force| in_force == value)
     }
 
-    /// Clears hints that ask for disks beyond the existing `disks`, before a file is opened.
+    /// Before a file is opened, clears hints that request more than the existing `disks` disks, or a disk beyond them.
     pub(crate) fn note_disks(&mut self, disks: u32) {
         let ParsedHints { disks: factor, first_disk, .. } = self.effects;
         let counted = [
@@ -323,7 +326,7 @@ impl Hints {
         if stat.stripes > 1
             && let Some(asked) = self.set("start_iodevice", None)
         {
-            self.note_idle("start_iodevice", &asked, "it needs a file on one disk, striping_factor=1");
+            self.note_idle("start_iodevice", &asked, "it requires a file on one disk: striping_factor=1");
         }
     }
 
@@ -339,8 +342,8 @@ impl Hints {
         (disks.is_some() || block_bytes.is_some()).then_some(striped)
     }
 
-    /// Returns messages about our hints that are unknown or have an invalid value. Others may be meant for another
-    /// library.
+    /// Returns messages about our hints that are unknown or have an invalid value. Hints without our prefix may be for
+    /// another library.
     pub(crate) fn mistakes(&self) -> impl Iterator<Item = String> {
         let ours = self.without_effect().filter(|(key, ..)| key.starts_with(OURS));
         let mistaken = ours.filter(|(key, value, _)| known_as(key).is_none_or(|known| !known.takes(value)));
@@ -367,7 +370,7 @@ impl Hints {
         }
     }
 
-    /// Returns the hints that all processes with the file open must share.
+    /// Returns the hints that must be equal in all processes with the file open.
     pub(crate) fn in_common(&self) -> CommonHints {
         let [written, read] = [Operation::Write, Operation::Read].map(|operation| self.method(operation).0);
         let written = if self.caches_writes() { CallMethod::WriteCached } else { written };

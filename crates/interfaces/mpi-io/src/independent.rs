@@ -1,12 +1,12 @@
-//! Independent reads and writes, each as one job of the node thread. In atomic mode the job holds the lock of the file;
-//! if the call must be visible at once, the job also exchanges data with the agents.
+//! Independent reads and writes, each as one job of the node thread. In atomic mode the job holds the lock of the file.
+//! If the call must be visible at once, the job drops cached data before a read, and sends written data to the agents.
 
 use layout::Selection;
 use node::{Handle, Pending, Tree};
 
 use crate::atomic::FileLock;
 
-/// Bytes per read: few enough that the pages lent for the read leave the page cache room for others.
+/// Bytes per read. While a read lends pages of the page cache, the rest of the cache must suffice for other calls.
 const READ_BYTES: u64 = 1 << 20;
 
 /// Settings of an independent call.
@@ -35,7 +35,7 @@ impl Independent {
         }
     }
 
-    /// True if the call only moves data: no lock to take, nothing to fetch before or send after.
+    /// Returns true if the call only moves data: it takes no lock and need not be visible at once.
     fn is_plain(&self) -> bool {
         !self.is_seen && self.lock.is_none()
     }

@@ -11,7 +11,7 @@
 //!        |
 //!   members.rs        what the members of a file do together
 //!        |
-//!   crate node        files of the namespace, on a separate thread that never calls MPI
+//!   crate node        files of the namespace, on a separate thread (the node thread), which never calls MPI
 //! ```
 //!
 //! Map of the code, in reading order:

@@ -1,8 +1,8 @@
 //! The members of a file: the processes that have it open together.
 //!
-//! Their barriers are at an agent, not in MPI, so that a process that waits for a disk does not busy-wait on a
-//! processor. If a call fails for all members, one member prints the error. All agree on that before any continues,
-//! since the next step may end the program.
+//! The members meet at barriers of an agent instead of MPI barriers, so that a process that waits for a disk does not
+//! busy-wait. If a call fails for all members, one member prints the error before any member continues, since a member
+//! that continues may end the program.
 
 use node::{Handle, Session, Team};
 
@@ -47,15 +47,14 @@ impl Members {
         wait(self.team.gather(value)).map_err(|error| self.common(error))
     }
 
-    /// Enters a barrier. Fails if the call failed for any member; the first member for which it failed prints the
-    /// error.
+    /// Enters a barrier. Fails if the call failed for any member; the first member with a failure prints the error.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
         let numbers = self.gather(number_of(&outcome));
         self.agreed(outcome, numbers)
     }
 
-    /// Like [`Members::agree`], if the first member has acted before the others. If it failed there, all members return
-    /// its error. If no member failed, all must have the same `common`.
+    /// Like [`Members::agree`], for a call in which the first member acts before the others. If the first member
+    /// failed, all return its error. If no member failed, all must have the same `common`.
     pub(crate) fn agree_after_first<T>(&self, outcome: Outcome<T>, common: CommonHints) -> Outcome<T> {
         let gathered = self.gather(match number_of(&outcome) {
             0 => u64::from(common.packed()) << CLASS_BITS,
@@ -88,7 +87,7 @@ impl Members {
         Err(self.failed(if self.is_first() { error.logged() } else { error }))
     }
 
-    /// Leaves the members at the end of the process, so that no member waits for it.
+    /// Leaves the members at the end of the process, so that no member waits for this process.
     pub(crate) fn leave(&self) {
         // If this fails, the others notice the disconnect. MPI may have ended already.
         let _ = self.team.leave().wait();
@@ -107,7 +106,7 @@ impl Members {
         }))
     }
 
-    /// Makes each member return its own error. Prints it first if this member must, then enters a barrier.
+    /// Returns this member's own error. Before that, prints the error if this member must, and enters a barrier.
     fn failed(&self, error: MpiError) -> MpiError {
         let error = error.about(&self.path).printed(CallAccount::is_asked_for());
         // If the barrier fails, nothing more can be done for this error.
@@ -142,12 +141,12 @@ fn number_of<T>(outcome: &Outcome<T>) -> u64 {
 
 /// Returns the error for a call that failed with this class in another member.
 fn failed_for(rank: usize, number: u64) -> MpiError {
-    let why = format!("it failed in process {rank}");
+    let why = format!("the call failed in process {rank}");
     MpiError::new(ErrorClass::numbered(number), why).logged_elsewhere()
 }
 
-/// Returns the error of a call that failed for all members alike. The first member prints it; if the first is the one
-/// that was lost, the others do.
+/// Returns the error of a call that failed for all members alike. The first member prints the error; if the first
+/// member was lost, all others print it.
 fn common(error: node::Error, path: &str, name: &str, rank: u32) -> MpiError {
     let of_team = format!(" of the team {name}");
     let has_lost_first = error.lost_rank() == Some(0);

@@ -16,16 +16,16 @@ const MOUNT_TYPE: &str = "fuse.starfish";
 pub(crate) struct NamedPlace {
     /// Path in the namespace.
     pub(crate) path: String,
-    /// The agents, if the file was named on a mount.
+    /// The agents of the mount, if the name was a path on a mount.
     pub(crate) agents: Option<String>,
-    /// Path on the mount, if the file was named by it.
+    /// Path on the mount, if the name was such a path.
     on_mount: Option<PathBuf>,
 }
 
 impl NamedPlace {
     /// Makes the kernel ask the mount of this host for the name and attributes of the file. Otherwise the kernel would
-    /// use its cached values for up to a second, although this process changed the file without the mount. So local
-    /// programs see the change as soon as the call returns.
+    /// use its cached values for up to a second, because this process does not change the file through the mount. With
+    /// this request, local programs see the change as soon as the call returns.
     pub(crate) fn revalidate(&self) {
         let Some(path) = &self.on_mount else { return };
         let how = AtFlags::STATX_FORCE_SYNC | AtFlags::SYMLINK_NOFOLLOW;

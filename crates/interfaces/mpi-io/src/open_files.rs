@@ -1,4 +1,4 @@
-//! The open files of this process. At its end, those still open are closed and their data flushed to stable storage.
+//! The open files of this process. At its end, files still open are closed and their data flushed to stable storage.
 
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::{mem, ptr};
@@ -32,7 +32,7 @@ extern "C" fn end_all() {
     let files = mem::take(&mut *open_files());
     for file in files.iter().filter_map(Weak::upgrade) {
         if let Err(error) = file.end_with_process() {
-            say(format!("starfish: {}: the process ended without closing it: {error}", file.path()));
+            say(format!("starfish: {}: closing it at the end of the process failed: {error}", file.path()));
         }
     }
 }

@@ -61,7 +61,7 @@ fn connect(place: &NamedPlace) -> node::Result<Connected> {
 /// Fails if the name denotes no file on Starfish.
 pub(crate) fn place(name: &str) -> Outcome<NamedPlace> {
     names::find(name).ok_or_else(|| {
-        let why = format!("{name}: it is not on a mount of Starfish, and does not begin with `starfish:`");
+        let why = format!("{name} is not on a mount of Starfish, and does not begin with `starfish:`");
         MpiError::new(ErrorClass::BadFile, why)
     })
 }
@@ -72,7 +72,7 @@ pub(crate) fn session(place: &NamedPlace) -> Outcome<Connected> {
     if let Some(connected) = &*started {
         return Ok(connected.clone());
     }
-    // A failure is not kept: the next call may name other agents.
+    // Do not store a failure: the next call may name other agents.
     let connected = connect(place).map_err(|error| MpiError::from(error).of_setup())?;
     PROCESS.get_or_init(|| {
         at_exit(end_session);
@@ -81,7 +81,7 @@ pub(crate) fn session(place: &NamedPlace) -> Outcome<Connected> {
     Ok(started.insert(connected).clone())
 }
 
-/// Process that started the session and owns its threads.
+/// ID of the process that started the session and owns its threads.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
 /// True if this process started the session. A forked child has only a copy of its memory, not its threads.

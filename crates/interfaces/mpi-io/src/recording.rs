@@ -5,8 +5,8 @@
 //! form, and for each sync.
 //!
 //! Lines are in the order in which calls began. A line is passed to the operating system before its call returns, or
-//! when all calls that began earlier have completed. So the log of a killed process contains its completed calls.
-//! Without the variable, each call costs one test.
+//! when all calls that began earlier have completed. So the log of a killed process contains all completed calls before
+//! the first one that was in flight. If the variable is not set, each call only tests a flag.
 //!
 //! If the log cannot be written, a message on standard error says so, recording ends, and the program continues.
 
@@ -30,7 +30,7 @@ use crate::failure::say;
 /// The environment variable that requests a recording.
 const VARIABLE: &str = "STARFISH_MPI_RECORD";
 
-/// Letters of the name of a collective open: enough to make it unique.
+/// Number of letters in the name of a collective open: enough for a unique name.
 const NAME_LETTERS: usize = 16;
 
 /// Rank of this process and number of processes, once MPI has reported them.
@@ -49,10 +49,11 @@ struct ProcessLog {
     file_name: String,
     node: u32,
     writer: LogWriter<BufWriter<File>>,
-    /// Times in the log are since 1970. Counting from these two keeps them monotonic.
+    /// Start of the log on the monotonic clock, and since 1970. Times in the log are computed from both, so that they
+    /// never decrease.
     started: Instant,
     started_at: Duration,
-    /// Calls by number, from the first one in flight on; a completed call has its line.
+    /// Calls by number, beginning with the first one in flight. A completed call has a line that is yet to be written.
     begun: BTreeMap<u64, Option<Line>>,
     /// Number of calls begun.
     count: u64,
@@ -70,7 +71,7 @@ pub(crate) struct CallRecorder {
     next: AtomicU64,
 }
 
-/// A call that has begun. If it is dropped without a line, it has moved nothing.
+/// A call that has begun. A call that is dropped without a line has moved no data.
 pub(crate) struct BegunCall {
     begun: Instant,
     /// Number of the call among all calls of this process.
@@ -84,7 +85,7 @@ fn nanoseconds(time: std::time::Duration) -> Duration {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "hosts have no other time in common; what follows does not run backwards"
+    reason = "hosts share no other clock; only the start of the log uses this one"
 )]
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(Duration::ZERO, nanoseconds)
@@ -135,7 +136,7 @@ impl ProcessLog {
 }
 
 fn print_error(file_name: &str, error: &io::Error) {
-    say(format!("starfish: {file_name}: this process is not recorded: {error}"));
+    say(format!("starfish: {file_name}: cannot record this process: {error}"));
 }
 
 /// Writes to the log of this process, if it exists; ends the log if that fails.
@@ -149,8 +150,8 @@ fn record(write: impl FnOnce(&mut ProcessLog) -> io::Result<()>) {
 }
 
 impl CallRecorder {
-    /// Records that this process opened a file with the other processes of this name. Returns `None` if recording is
-    /// off.
+    /// Records that this process opened a file with the other processes that use the same team name. Returns `None` if
+    /// recording is off.
     pub(crate) fn begin(
         path: &str,
         (name, rank, size): (&str, u32, u32),

@@ -1,9 +1,9 @@
 //! The file pointer that all members of a file share.
 //!
-//! The pointer is the length of a hidden file next to theirs, which the metadata server extends for one member at a
-//! time. The first use creates the hidden file. Each view has a separate one, so a new view begins at 0 without any
-//! request. Its name is a temporary name: a file left by a killed program is not listed, and `starfish rm --unfinished`
-//! removes it.
+//! The pointer is the length of a hidden file in the same directory, which the metadata server extends for one member
+//! at a time. The first use creates the hidden file. Each view has a separate hidden file, so a new view begins at 0
+//! without any request. Hidden files have temporary names: a hidden file left by a killed program is not listed, and
+//! `starfish rm --unfinished` removes it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use twox_hash::XxHash3_64;
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 
-/// Only the owner of the members' processes may access the hidden files.
+/// Only the user who runs the members may access the hidden files.
 const MODE: u16 = 0o600;
 
 /// The shared pointer, in elementary types of the view.
@@ -47,7 +47,7 @@ impl SharedPointer {
         self.view += 1;
     }
 
-    /// Moves the pointer forward by `by` bytes, which are reserved behind it; returns its position before.
+    /// Moves the pointer forward by `by` elementary types, which reserves them for this call; returns the old position.
     pub(crate) fn advance(&mut self, by: u64) -> Outcome<u64> {
         let number = self.number()?;
         if by == 0 {
@@ -59,7 +59,10 @@ impl SharedPointer {
             .wait()?
         {
             TreeAnswer::Appended { offset, .. } => Ok(offset),
-            _ => Err(MpiError::new(ErrorClass::Io, "the shared pointer: a wrong reply")),
+            _ => Err(MpiError::new(
+                ErrorClass::Io,
+                "the shared pointer: the metadata server sent an invalid reply",
+            )),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The data of a file type, in memory order.
 //!
-//! Usually they are a selection: bytes in ascending order, each once, in closed form whatever their number. If a file
-//! is only read, its types may overlap, as long as no run begins before the previous one. Such runs are listed one by
-//! one.
+//! Usually the data are a selection: bytes in ascending order, each once, in a compact form for any number of bytes.
+//! The type of a file that is only read may overlap itself, as long as no run begins before the previous one. Such runs
+//! are listed one by one.
 
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ impl TypeData {
             last = extent.offset;
             match extent.offset.checked_add(extent.bytes) {
                 Some(end) if end <= FILE_BYTES_MAX => Ok(extent),
-                _ => Err(wrong("it reaches beyond the largest file")),
+                _ => Err(wrong("it extends beyond the largest possible file")),
             }
         });
         OverlappingRuns::new(checked).map(TypeData::Overlapping)
@@ -149,8 +149,9 @@ impl OverlappingRuns {
         for extent in extents {
             let Extent { offset: file_offset, bytes } = extent?;
             if runs.len() == SELECTION_NODES_MAX {
-                let why =
-                    format!("overlapping data have more than {SELECTION_NODES_MAX} runs: read less at once");
+                let why = format!(
+                    "overlapping data have more than {SELECTION_NODES_MAX} runs: read fewer bytes in one call"
+                );
                 return Err(MpiError::new(ErrorClass::Unsupported, why).logged());
             }
             runs.push(Chunk { file_offset, memory_offset, bytes });
@@ -236,7 +237,7 @@ fn union(runs: &[Chunk]) -> Outcome<Selection> {
 mod tests {
     use super::*;
 
-    /// Returns four bytes, four bytes that begin two bytes later, and two bytes at offset 10.
+    /// Returns three runs: bytes 0 to 3, bytes 2 to 5 (overlapping), and bytes 10 and 11.
     fn overlapping() -> OverlappingRuns {
         let runs = [Extent::new(0, 4), Extent::new(2, 4), Extent::new(10, 2)];
         OverlappingRuns::new(runs.into_iter().map(Ok)).expect("a few runs")
@@ -249,7 +250,7 @@ mod tests {
         let mut memory = [b'.'; 10];
         assert_eq!(found.put(b"abcdefkl", &mut memory), 10);
         assert_eq!(&memory, b"abcdcdefkl");
-        // A file that ends after 5 bytes, and one that ends before the last two bytes.
+        // The file ends after 5 bytes, or before the last run.
         for (read, there, expected) in [(&b"abcde"[..], 7, b"abcdcde..."), (b"abcdef", 8, b"abcdcdef..")] {
             let mut memory = [b'.'; 10];
             assert_eq!((found.put(read, &mut memory), &memory), (there, expected));

@@ -1,7 +1,7 @@
 //! Waits for calls in which other processes take part.
 //!
 //! Other processes may need messages of this process before they take part, and MPI makes progress only inside MPI
-//! calls. So the wait is divided into pauses, after each of which the shim calls MPI.
+//! calls. So the thread waits in short pauses, and calls MPI after each.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -15,8 +15,8 @@ pub(crate) type Progress = extern "C" fn();
 /// milliseconds of a collective call.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
-/// Limit of a pause. Pauses double up to this: each wake-up takes processor time from other processes on an
-/// oversubscribed host, and a pause never delays a message longer than the wait has already lasted.
+/// Limit of a pause. Pauses double up to this limit, because each wake-up takes processor time from other processes on
+/// an oversubscribed host. A pause delays a message at most as long as the wait has already lasted.
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 
 static PROGRESS: OnceLock<Progress> = OnceLock::new();

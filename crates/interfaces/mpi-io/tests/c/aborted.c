@@ -1,7 +1,5 @@
-/* Opens a file that cannot be opened; each process ends all of them as soon as it knows. What they tell goes to a file: of
-   a program that aborts the launcher may lose what it has not handed on yet.
-
-     aborted NAME TOLD */
+/* Tries to open a file that cannot be opened; each process aborts all of them as soon as its open has failed. Messages
+   go to a file, because the launcher may lose output of a program that aborts. aborted NAME TOLD */
 #include "check.h"
 
 #include <fcntl.h>

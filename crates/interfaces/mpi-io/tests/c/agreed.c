@@ -1,4 +1,4 @@
-/* What processes have to agree on: hints that decide which way data go, whose file it is, when it is gone. */
+/* Processes must agree on the hints that choose the method, on whether a file is on Starfish, and on its removal. */
 #include <unistd.h>
 
 #include "check.h"
@@ -11,7 +11,7 @@ static MPI_Info hint(const char *key, const char *value)
     return info;
 }
 
-/* The first process has another hint. Nobody waits for ever: the file is not opened, or the hint is not taken. */
+/* The first process passes another hint. No process blocks: the open fails, or the hint is rejected. */
 static void other_hints(const char *key, const char *value)
 {
     MPI_File file;
@@ -29,7 +29,7 @@ static void other_hints(const char *key, const char *value)
     OK(MPI_File_write_at_all(file, rank, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE));
     MPI_Barrier(MPI_COMM_WORLD);
     OK(MPI_File_read_at_all(file, rank, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE));
-    /* The same of all is as good as any. */
+    /* All processes may change to the same other hint. */
     if (strcmp(value, "write-cached") != 0) {
         OK(MPI_File_set_info(file, other));
     }
@@ -39,7 +39,7 @@ static void other_hints(const char *key, const char *value)
     MPI_Info_free(&other);
 }
 
-/* As on hosts of which one has not mounted it. */
+/* The last process names a local file, as if its host had not mounted Starfish. */
 static void other_owners(const char *directory)
 {
     MPI_File file;
@@ -50,7 +50,7 @@ static void other_owners(const char *directory)
     CHECK(file == MPI_FILE_NULL && access(local, F_OK) != 0);
 }
 
-/* Who is back from closing a file that goes then can make another one of that name. */
+/* After a close that deletes the file has returned, any process can create another file of the same name. */
 static void deletes(void)
 {
     MPI_File file;
@@ -73,7 +73,7 @@ static void deletes(void)
 
 static int closings;
 
-/* The file is there still for whoever handles an error. */
+/* The handler of an error in a close can still use the file. */
 static void handle(MPI_File *file, int *code, ...)
 {
     MPI_Offset position = -1;
@@ -122,7 +122,7 @@ static void representations(void)
     MPI_Pack_external_size("external32", 1, MPI_LONG, &packed);
     OK(MPI_File_get_type_extent(file, MPI_LONG, &extent));
     CHECK(extent == packed);
-    /* Half as long there, but for Open MPI. */
+    /* A long has half as many bytes in external32, except in Open MPI. */
     if (packed != sizeof(long)) {
         FAILS(MPI_File_get_type_extent(file, longs, &extent), MPI_ERR_UNSUPPORTED_OPERATION);
         FAILS(MPI_File_set_view(file, 0, MPI_LONG, MPI_LONG, "external32", MPI_INFO_NULL),

@@ -1,4 +1,4 @@
-/* Members of a file that do different things: all of them get errors, at once. */
+/* Members of a file make different collective calls: all get errors, without delay. */
 #include "check.h"
 
 static void closed_early(const char *name)

@@ -1,6 +1,6 @@
 /*
- * Arrays that 4 processes have dealt out among them, written and read together: by records in both dimensions, in boxes,
- * in columns with gaps in memory. The files are compared with what they are to be by the test.
+ * Arrays distributed over 4 processes, written and read collectively: dealt by records in both dimensions, in boxes,
+ * and in columns with gaps in memory. The test that starts this program checks the contents of the files.
  */
 #include "check.h"
 
@@ -20,7 +20,7 @@ static void status_has(MPI_Status *status, int bytes)
     CHECK(count == bytes);
 }
 
-/* Writes what `own` says of the array together, and reads it back in a file opened anew. */
+/* Collectively writes the elements marked in `own`, reopens the file, and reads them back. */
 static void there_and_back(const char *name, MPI_Offset displacement, MPI_Datatype view, const char *own, int record)
 {
     int bytes = 0, filled = 0;
@@ -44,7 +44,7 @@ static void there_and_back(const char *name, MPI_Offset displacement, MPI_Dataty
     OK(MPI_File_read_all(file, back, bytes, MPI_BYTE, &status));
     status_has(&status, bytes);
     CHECK(memcmp(data, back, (size_t)bytes) == 0);
-    /* The second half, by each process for itself. */
+    /* Read the second half independently. */
     int half = bytes / 2;
     memset(back, 0, (size_t)bytes);
     OK(MPI_File_read_at(file, half, back, bytes - half, MPI_BYTE, &status));
@@ -92,7 +92,8 @@ static void boxed(const char *name)
     MPI_Type_free(&view);
 }
 
-/* Every fourth pair of ints is a process's, from byte 100 on; in memory they lie apart. */
+/* From byte 100 on, every fourth pair of ints belongs to the same process; the pairs have gaps between them in memory.
+   */
 static void columns(const char *name)
 {
     enum { PAIRS = 3000 };
@@ -118,7 +119,7 @@ static void columns(const char *name)
     OK(MPI_File_sync(file));
     OK(MPI_File_read_at_all(file, 0, back, 1, memory, &status));
     CHECK(memcmp(apart, back, PAIRS * 3 * sizeof(int)) == 0);
-    /* Beyond the end there is nothing; before it, a part. */
+    /* A read across the end of the file is short, and a read beyond the end returns nothing. */
     OK(MPI_File_read_at(file, 2 * PAIRS - 2, back, 4, MPI_INT, &status));
     status_has(&status, 8);
     OK(MPI_File_read_at(file, 2 * PAIRS, back, 4, MPI_INT, &status));
@@ -131,7 +132,7 @@ static void columns(const char *name)
     MPI_Type_free(&memory);
 }
 
-/* Processes with nothing to do, a hole that nobody writes, and a file that ends before the memory does. */
+/* Processes that move no data, a hole in the file, and reads beyond the end of the file. */
 static void uneven(const char *name)
 {
     MPI_File file = open_file(name);

@@ -1,4 +1,4 @@
-/* Calls that are begun: they go on while the program does something else, and end as requests of MPI do. */
+/* Nonblocking calls: they continue while the program does other work, and complete as MPI requests do. */
 #include <unistd.h>
 
 #include "check.h"
@@ -27,7 +27,7 @@ static void check_numbers(const int *numbers, int count, int from)
     }
 }
 
-/* MPICH's compilers believe that no status is there to be written. */
+/* Statuses that no test reads: with MPI_STATUSES_IGNORE the compiler warns in the headers of MPICH. */
 static MPI_Status ignored[2];
 
 static int count_of(MPI_Status *status)
@@ -37,7 +37,7 @@ static int count_of(MPI_Status *status)
     return count;
 }
 
-/* Each begins when the one before it has told it that it has begun. */
+/* Each process begins its call after the process of the previous rank has begun its own. */
 static void chain(MPI_File file)
 {
     int numbers[COUNT], back[COUNT], token = 7;
@@ -52,7 +52,7 @@ static void chain(MPI_File file)
         if (rank < size - 1) {
             MPI_Send(&token, 1, MPI_INT, rank + 1, 1, MPI_COMM_WORLD);
         }
-        /* The last comes to the end without the others waiting for theirs. */
+        /* The last process completes its call although the others are not waiting for theirs yet. */
         if (rank == size - 1) {
             OK(MPI_Wait(&request, &status));
         }
@@ -73,7 +73,7 @@ static void chain(MPI_File file)
     check_numbers(back, COUNT, rank * COUNT);
 }
 
-/* While somebody waits for a request of a file, a message of his goes on for which somebody else waits. */
+/* While a process waits for a file request, its messages make progress, since another process waits for them. */
 static void messages(MPI_File file)
 {
     enum { LARGE = 1 << 20 };
@@ -148,7 +148,7 @@ static void split(MPI_File file)
     OK(MPI_File_write_at_all_end(file, &rank, ignored));
 }
 
-/* Which waits for a request. */
+/* A sync, which waits for the request before it. */
 static void settle(MPI_File file)
 {
     MPI_Request request;
@@ -164,7 +164,8 @@ static void open_and_close(MPI_File file)
     OK(MPI_File_close(&other));
 }
 
-/* While somebody waits in a blocking call, a message of his goes on: the next process comes to the call with it. */
+/* While a process waits in a blocking call, its messages make progress: the next process enters the call only after it
+   has received a message. */
 static void messages_beside(void (*call)(MPI_File), MPI_File file)
 {
     enum { LARGE = 1 << 20 };
@@ -190,7 +191,7 @@ static void blocking(MPI_File file)
     }
 }
 
-/* What was begun is made in that order, and the pointer goes on with each. */
+/* Calls take effect in the order in which they began, and each advances the pointer. */
 static void many(MPI_File file)
 {
     enum { CALLS = 50, EACH = 20 };
@@ -216,7 +217,7 @@ static void many(MPI_File file)
     for (int i = 0; i < CALLS; i++) {
         OK((i % 2 ? MPI_File_iread : MPI_File_iread_all)(file, back[i], EACH, MPI_INT, &requests[i]));
     }
-    /* One after the other, however they come. */
+    /* Complete the calls in any order. */
     for (int done = 0; done < CALLS;) {
         int which, some[CALLS], is_done = 0, found = 0;
         switch (done % 4) {
@@ -244,7 +245,7 @@ static void many(MPI_File file)
     OK(MPI_File_seek(file, 0, MPI_SEEK_SET));
 }
 
-/* Requests that are freed, cancelled and asked about. */
+/* Requests that are freed, cancelled and queried. */
 static void strange_ends(MPI_File file)
 {
     int number = 1000 + rank, back = 0, is_done = 0, numbers[COUNT];
@@ -253,7 +254,7 @@ static void strange_ends(MPI_File file)
     OK(MPI_File_iwrite_at(file, rank, &number, 1, MPI_INT, &request));
     OK(MPI_Request_free(&request));
     CHECK(request == MPI_REQUEST_NULL);
-    /* Which waits for it. */
+    /* The sync waits for the freed request. */
     OK(MPI_File_sync(file));
     OK(MPI_File_iread_at(file, rank, &back, 1, MPI_INT, &request));
     OK(MPI_Cancel(&request));
@@ -265,7 +266,7 @@ static void strange_ends(MPI_File file)
     for (is_done = 0; !is_done;) {
         OK(MPI_Request_get_status(request, &is_done, &status));
         if (!is_done) {
-            /* Which need not look whether it goes on. */
+            /* MPI_Request_get_status need not make progress. */
             int is_there;
             MPI_Test(&request, &is_there, &status);
             is_done = is_there;
@@ -288,7 +289,7 @@ static void strange_ends(MPI_File file)
     }
 }
 
-/* Memory with gaps, of a type that is gone before the call has ended; more than there is to read. */
+/* Memory with gaps, of a type that is freed before the call has ended; then a read beyond the end of the file. */
 static void memory(MPI_File file)
 {
     MPI_Datatype every;
@@ -317,7 +318,7 @@ static void memory(MPI_File file)
     CHECK(count_of(&status) == 5);
 }
 
-/* By the shared pointer, split, in atomic mode. */
+/* Calls by the shared pointer, in atomic mode, and split calls. */
 static void other_ways(MPI_File file)
 {
     int numbers[10], back[10], seen = 0;
@@ -357,7 +358,7 @@ static void handle(MPI_File *file, int *code, ...)
     handled += class_of(*code) == MPI_ERR_IO;
 }
 
-/* An error comes with the request, and through the handler of the file. */
+/* MPI_Wait returns the error of a request, and the error handler of the file is called. */
 static void errors(void)
 {
     MPI_File file = opened("starfish:mpi/begun-wrong");
@@ -369,7 +370,7 @@ static void errors(void)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_File_create_errhandler(handle, &handler);
     OK(MPI_File_set_errhandler(file, handler));
-    /* What is wrong at once is told at once. */
+    /* An invalid call fails when it begins. */
     FAILS(MPI_File_iwrite_at(file, -1, &number, 1, MPI_INT, &request), MPI_ERR_ARG);
     CHECK(request == MPI_REQUEST_NULL);
     FAILS(MPI_File_iwrite_at_all(file, -1, &number, 1, MPI_INT, &request), MPI_ERR_ARG);
@@ -386,7 +387,7 @@ static void errors(void)
     OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &both[0]));
     OK(MPI_File_iread_at(file, rank, &number, 1, MPI_INT, &both[1]));
     FAILS(MPI_Waitall(2, both, statuses), MPI_ERR_IN_STATUS);
-    /* MPICH says that there is an error of somebody else's request, and no more. */
+    /* MPICH only reports that a generalized request has an error, not which. */
     CHECK(statuses[0].MPI_ERROR != MPI_SUCCESS);
     CHECK(handled == 2);
     MPI_Errhandler_free(&handler);
@@ -399,14 +400,14 @@ static void close_it(MPI_File *file, int *code, ...)
 {
     (void)file;
     (void)code;
-    /* These fail, too, and come here. */
+    /* These calls fail, too, and call this handler. */
     if (handled++ == 0) {
         MPI_File_sync(closed);
         MPI_File_close(&closed);
     }
 }
 
-/* The handler of a request's error may do with the file what waits for its requests. */
+/* The error handler of a request may make calls that wait for all requests of the file. */
 static void closed_by_handler(void)
 {
     MPI_Errhandler handler;
@@ -438,7 +439,7 @@ int main(int argc, char **argv)
     strange_ends(file);
     memory(file);
     other_ways(file);
-    /* Closing waits for what was begun. */
+    /* Closing waits for calls in flight. */
     MPI_Request last;
     int number = rank;
     OK(MPI_File_iwrite_at_all(file, rank, &number, 1, MPI_INT, &last));

@@ -1,4 +1,4 @@
-/* A file that is written through write caches is as long for all processes as it was made. */
+/* All processes see the same size of a file that is written through write caches. */
 #include "check.h"
 
 static MPI_Offset size_of(MPI_File file)
@@ -8,7 +8,7 @@ static MPI_Offset size_of(MPI_File file)
     return bytes;
 }
 
-/* What each has written counts for all, whoever had it flushed. */
+/* After a sync by all processes, each sees the writes of the others. */
 static void sync_all(MPI_File file)
 {
     OK(MPI_File_sync(file));
@@ -16,7 +16,7 @@ static void sync_all(MPI_File file)
     OK(MPI_File_sync(file));
 }
 
-/* In atomic mode what one writes, more than any queue holds, another reads at once. */
+/* In atomic mode a process reads the writes of another at once, even if they are larger than any queue. */
 static void atomic(MPI_File file)
 {
     enum { LARGE = 1 << 20 };
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
     atomic(file);
     MPI_Barrier(MPI_COMM_WORLD);
     OK(MPI_File_set_size(file, 100));
-    /* The last makes it longer, which others may see at once. */
+    /* The barrier is needed because the write of the last process extends the file, which others may see at once. */
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == size - 1) {
         OK(MPI_File_write(file, "END", 3, MPI_CHAR, &status));

@@ -1,4 +1,4 @@
-/* What the programs have in common: they end all processes at the first thing that is wrong. */
+/* Common functions of the test programs, which abort all processes at the first failed check. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -9,7 +9,7 @@
 
 static int rank, size;
 
-/* The file that has the number of this one: in Fortran, or, in the standard ABI, in any other language. */
+/* Converts a file to an integer handle (of Fortran, or of the standard ABI) and back. */
 static inline MPI_File renumbered(MPI_File file)
 {
 #ifdef MPI_ABI_VERSION
@@ -29,7 +29,7 @@ static inline MPI_File renumbered(MPI_File file)
 
 #define OK(call) CHECK((call) == MPI_SUCCESS)
 
-/* The byte that belongs at an offset of a file. */
+/* Returns the expected byte at an offset of a file. */
 static inline unsigned char at(long long offset)
 {
     return (unsigned char)(offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1);

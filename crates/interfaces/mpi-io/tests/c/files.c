@@ -1,4 +1,4 @@
-/* All that there is of files but types: pointers, sizes, modes, errors, requests, handles. */
+/* All file functions without derived types: pointers, sizes, modes, errors, requests, handles. */
 #include "check.h"
 
 static int *numbers(int count, int from)
@@ -49,7 +49,7 @@ static void modes_and_classes(void)
     FAILS(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "nonsense", MPI_INFO_NULL), MPI_ERR_UNSUPPORTED_DATAREP);
     FAILS(MPI_File_set_view(file, -1, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), MPI_ERR_ARG);
     OK(MPI_File_close(&file));
-    /* Gone with the last who has it. */
+    /* The last close deletes the file. */
     int gone = MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE;
     OK(MPI_File_open(MPI_COMM_WORLD, name, gone, MPI_INFO_NULL, &file));
     OK(MPI_File_close(&file));
@@ -87,7 +87,7 @@ static void own_pointers(void)
     OK(MPI_File_seek(file, 0, MPI_SEEK_END));
     OK(MPI_File_get_position(file, &position));
     CHECK(position == 100);
-    /* What others have written is there, too. */
+    /* The writes of other processes are visible, too. */
     OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     OK(MPI_File_read_at(file, 10 * ((rank + 1) % size), back, 10, MPI_INT, &status));
     CHECK(back[3] == 100 * ((rank + 1) % size) + 3);
@@ -101,7 +101,7 @@ static void own_pointers(void)
     free(mine);
 }
 
-/* A file that ends within an elementary type: a pointer is in whole ones, and goes on behind the last that was read. */
+/* A file that ends within an elementary type: a read of part of the last one moves the pointer behind it. */
 static void short_reads(void)
 {
     MPI_File file;
@@ -120,7 +120,7 @@ static void short_reads(void)
     OK(MPI_File_get_position(file, &position));
     OK(MPI_File_get_byte_offset(file, position, &offset));
     CHECK(position == 4 && offset == 16);
-    /* That is where the file ends, too. */
+    /* MPI_SEEK_END moves to the same position. */
     OK(MPI_File_seek(file, 0, MPI_SEEK_END));
     OK(MPI_File_get_position(file, &position));
     CHECK(position == 4);
@@ -137,8 +137,8 @@ static void short_reads(void)
     OK(MPI_File_close(&file));
 }
 
-/* What one process has written others see when its call has returned, though MPI does not ask for that: programs count
-   on it that know files on one computer. */
+/* Other processes see a write when its call has returned. MPI does not require this, but programs written for local
+   file systems rely on it. */
 static void seen_without_sync(void)
 {
     MPI_File file;
@@ -164,7 +164,7 @@ static void shared_pointers(void)
     MPI_Offset position;
     OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/shared", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
-    /* Each process writes some numbers, nobody over another. */
+    /* Each process writes numbers, which no other process overwrites. */
     for (int i = 0; i < 5; i++) {
         int pair[] = {rank, i};
         OK(MPI_File_write_shared(file, pair, 2, MPI_INT, &status));
@@ -180,7 +180,7 @@ static void shared_pointers(void)
         found += all[2 * i] == rank ? 1 : 0;
     }
     CHECK(found == 5);
-    /* In the order of ranks, each with another number. */
+    /* Ordered writes, in the order of ranks, each with another count. */
     int own[4] = {rank, rank, rank, rank}, back[4] = {-1, -1, -1, -1}, count = rank % 3 + 1, before = 0;
     for (int i = 0; i < rank; i++) {
         before += i % 3 + 1;
@@ -236,7 +236,7 @@ static void sizes(void)
     MPI_Get_count(&status, MPI_BYTE, &count);
     CHECK(count == 1 && zeros[0] == 0 && zeros[1] == 1);
     OK(MPI_File_close(&file));
-    /* Both pointers of one that appends begin at the end. */
+    /* In a file opened with MPI_MODE_APPEND, both pointers begin at the end. */
     OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/sizes", MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL, &file));
     OK(MPI_File_get_position(file, &bytes));
     CHECK(bytes == 70001);
@@ -280,7 +280,7 @@ static void requests_and_split_calls(void)
     free(mine);
 }
 
-/* In atomic mode what is written is seen at once, whole or not at all. */
+/* In atomic mode a read sees either all or nothing of a concurrent write. */
 static void atomicity(void)
 {
     enum { LONG = 50000 };
@@ -313,7 +313,7 @@ static void handler(MPI_File *file, int *code, ...)
     MPI_Offset bytes;
     called_with = class_of(*code);
     called++;
-    /* The file that it is called with is one of ours. */
+    /* The handler can use the file that it gets. */
     OK(MPI_File_get_size(*file, &bytes));
 }
 
@@ -348,7 +348,7 @@ static void handles_and_handlers(void)
     CHECK(is_there && atoi(value) > 0);
     MPI_Info_free(&info);
     OK(MPI_File_close(&file));
-    /* Striping as hints want it. */
+    /* Hints set the striping. */
     MPI_Info_create(&info);
     MPI_Info_set(info, "striping_unit", "8192");
     MPI_Info_set(info, "striping_factor", "1");
@@ -370,7 +370,7 @@ static void handler_of_no_file(MPI_File *file, int *code, ...)
     called++;
 }
 
-/* Those of files that are not open are called when one cannot be opened, and files that are opened have them. */
+/* The error handler of MPI_FILE_NULL is called when an open fails, and files opened later inherit it. */
 static void handlers_of_no_file(void)
 {
     MPI_File file;
@@ -387,11 +387,11 @@ static void handlers_of_no_file(void)
     FAILS(MPI_File_seek(file, -1, MPI_SEEK_SET), MPI_ERR_ARG);
     CHECK(called == 3 && called_with == MPI_ERR_ARG);
     OK(MPI_File_close(&file));
-    /* It is not freed: MPICH does not count the files that have begun with it. */
+    /* The handler is not freed, because MPICH does not count the files that inherit it. */
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
 }
 
-/* Others' files are as they were. */
+/* Files that are not on Starfish work as without the shim. */
 static void handed_on(const char *directory)
 {
     char name[4096];
@@ -408,7 +408,7 @@ static void handed_on(const char *directory)
     OK(MPI_File_close(&file));
 }
 
-/* A part of the processes, each with a file of its own. */
+/* Two groups of processes, each with a separate file. */
 static void parts_of_all(void)
 {
     MPI_Comm half;

@@ -1,12 +1,11 @@
-/* A file is written and synced, and stays open until a file "seen" is in a directory. Then what all have written is read.
-
-     held DIRECTORY */
+/* Writes and syncs a file, and keeps it open until a file "seen" exists in a directory. Then reads the data of all.
+   held DIRECTORY */
 
 #include <unistd.h>
 
 #include "check.h"
 
-/* Numbers of each process, which lie between those of the others. */
+/* Count of numbers of each process; the numbers of all processes are interleaved in the file. */
 #define COUNT 5000
 
 static void local_file(const char *directory, const char *name, char path[4096])
@@ -29,10 +28,10 @@ int main(int argc, char **argv)
     MPI_Type_commit(&every);
     OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/held", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     OK(MPI_File_set_view(file, rank * (MPI_Offset)sizeof(int), MPI_INT, every, "native", MPI_INFO_NULL));
-    /* Half of it together, half by each process for itself. */
+    /* Write half of the numbers collectively and half independently. */
     OK(MPI_File_write_all(file, numbers, COUNT / 2, MPI_INT, MPI_STATUS_IGNORE));
     OK(MPI_File_write(file, numbers + COUNT / 2, COUNT / 2, MPI_INT, MPI_STATUS_IGNORE));
-    /* What this process has written it sees at once. */
+    /* A process sees its own writes at once. */
     OK(MPI_File_read_at(file, COUNT - 1, &back, 1, MPI_INT, MPI_STATUS_IGNORE));
     CHECK(back == numbers[COUNT - 1]);
     OK(MPI_File_sync(file));

@@ -1,5 +1,5 @@
-/* The functions with large counts: they move what those with small ones do, and take counts beyond any int. An MPI before
-   version 4 has none. */
+/* The functions with large counts: they do the same as those with int counts, and accept counts beyond any int. They
+   exist from MPI 4 on. */
 
 #include "check.h"
 
@@ -7,7 +7,7 @@
 
 #define COUNT 3000
 
-/* More elements than an int counts. Their type has no data, so nothing has to be there. */
+/* A number of elements beyond any int. Their type has no data, so they need no memory. */
 static const MPI_Count MANY = 5000000000;
 
 static MPI_Count count_of(MPI_Status *status)
@@ -65,7 +65,7 @@ static void many(MPI_File file)
     MPI_Type_free(&nothing);
 }
 
-/* A type that is made with large counts, of more bytes than an int counts, most of them gaps. */
+/* A type made with large counts. Its extent in bytes, mostly gaps, exceeds any int. */
 static void wide(MPI_File file)
 {
     MPI_Datatype pair;

@@ -1,4 +1,4 @@
-/* A program that ends with a file open. What it has written is there; so a child that it has forked ends, too. */
+/* A program that ends with an open file keeps its data. A child that it has forked can end, too. */
 #include <sys/wait.h>
 #include <unistd.h>
 

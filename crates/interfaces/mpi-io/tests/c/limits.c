@@ -1,10 +1,10 @@
-/* What is more than one call can move: an error with its class, and the next call is as any other. */
+/* A call that exceeds a limit fails with the right error class, and the next call works. */
 #include <limits.h>
 #include <sys/mman.h>
 
 #include "check.h"
 
-/* Runs of bytes of which none is like another. */
+/* Returns a type of `count` runs of bytes with irregular lengths and gaps. */
 static MPI_Datatype irregular(int count, size_t *bytes)
 {
     int *lengths = malloc((size_t)count * sizeof *lengths);
@@ -32,7 +32,7 @@ static MPI_File opened(const char *name)
     return file;
 }
 
-/* The first has so many runs, and the others few; they write and read them together. */
+/* The first process has `count` runs and the others few. All write and read collectively. */
 static void runs(const char *name, int count, int is_refused)
 {
     MPI_File file = opened(name);
@@ -60,7 +60,8 @@ static void runs(const char *name, int count, int is_refused)
     OK(MPI_File_close(&file));
 }
 
-/* An element of more than 1 GiB in memory, with gaps: of the first, which has no such memory either. */
+/* The first process passes an element of more than 1 GiB with gaps in memory; no such memory exists, so the call must
+   fail before it accesses any. */
 static void element(const char *name)
 {
     MPI_File file = opened(name);
@@ -80,7 +81,8 @@ static void element(const char *name)
     OK(MPI_File_close(&file));
 }
 
-/* Elements with gaps that no memory has room for once they are packed: the others need not wait. */
+/* The first process passes so many elements with gaps that the packed data exceed all memory. The others do not block.
+   */
 static void too_many(const char *name)
 {
     MPI_File file = opened(name);
@@ -104,7 +106,7 @@ static void too_many(const char *name)
     OK(MPI_File_close(&file));
 }
 
-/* As long an element in one piece, which begins behind the beginning of its type. */
+/* An element of more than 1 GiB without gaps works. Its data begin 64 bytes after the start of its type. */
 static void whole_element(const char *name)
 {
     MPI_File file = opened(name);
@@ -113,7 +115,7 @@ static void whole_element(const char *name)
     int count = (1 << 30) + 64, one = 1;
     MPI_Count found;
     MPI_Status status;
-    /* Nobody touches but its first bytes. */
+    /* Only the first bytes are accessed. */
     unsigned char *memory = mmap(NULL, (size_t)count + 64, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(memory != MAP_FAILED);
@@ -130,7 +132,7 @@ static void whole_element(const char *name)
     OK(MPI_File_close(&file));
 }
 
-/* The arguments: how many runs, and whether that is too many. */
+/* Arguments: the number of runs, and "refused" if this number is too large. */
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);

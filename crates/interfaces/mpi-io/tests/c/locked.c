@@ -1,6 +1,5 @@
-/* Writes a file in atomic mode. In a directory `begun` is made before that, and `written` after it.
-
-     locked DIRECTORY */
+/* Writes a file in atomic mode. Creates a file `begun` in a directory before the write, and `written` after it. locked
+   DIRECTORY */
 #include <unistd.h>
 
 #include "check.h"

@@ -1,11 +1,11 @@
 /*
- * Processes write together until something is lost: one of them, which kills itself, or an agent, which the test ends.
- * Those who are left get errors, of a class and with a text, and soon.
+ * Processes write and read collectively until one of them kills itself, or the test stops an agent. The remaining
+ * processes must soon get an error.
  *
  *   lost member|agent DIRECTORY
  *
- * With `member`, the last process is killed before its third call. In the directory `begun` is made when the first calls
- * have returned, and what each process has met with is written into a file that has its rank as a name.
+ * With `member`, the last process kills itself before its third call. After its first two calls, process 0 creates a
+ * file `begun` in the directory. Each remaining process writes its error to a file named by its rank.
  */
 #include <signal.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 #include "check.h"
 
-/* Seconds after which somebody hangs. */
+/* Limit of the run time in seconds. */
 enum { BOUND = 30 };
 
 enum { BYTES = 1 << 18 };
@@ -33,7 +33,8 @@ int main(int argc, char **argv)
     CHECK(argc == 3 && chdir(argv[2]) == 0);
     int is_killed = strcmp(argv[1], "member") == 0 && rank == size - 1;
     alarm(BOUND);
-    /* By which MPICH's launcher tells the others that one is gone, and ends them if they do not know what it means. */
+    /* MPICH's launcher sends this signal to the other processes when one has died; its default action would end them.
+       */
     signal(SIGUSR1, SIG_IGN);
     MPI_File file;
     OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/lost", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
@@ -67,7 +68,7 @@ int main(int argc, char **argv)
             failed - begun, text, now() - failed);
     CHECK(fclose(told) == 0);
     if (strcmp(argv[1], "member") == 0) {
-        /* The MPI itself would wait for the one that is gone. */
+        /* MPI_Finalize would wait for the killed process. */
         _exit(0);
     }
     return end();

@@ -1,6 +1,4 @@
-/* Opens a file to write it or to read it, and prints what came of it for each process: the class, by its name.
-
-     opened NAME write|read */
+/* Opens a file for writing or reading. Each process prints the name of the error class. opened NAME write|read */
 #include "check.h"
 
 static const char *name_of(int class)

@@ -1,4 +1,4 @@
-/* The processes cannot connect to each other as long as one of them may open nothing more; then they can. */
+/* Processes cannot connect to each other while one of them has reached its limit of open files. Afterwards they can. */
 #include <sys/resource.h>
 #include <unistd.h>
 

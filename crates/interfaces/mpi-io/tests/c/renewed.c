@@ -1,11 +1,9 @@
-/* Looks at a file on a mount, by calls of the system, right after calls of MPI have changed its name or its size.
-
-     renewed NAME */
+/* Stats a file on a mount by system calls, right after MPI calls have changed its name or size. renewed NAME */
 #include "check.h"
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The size that stat gives; -1 if there is no file. */
+/* Returns the size from stat, or -1 if the file does not exist. */
 static long size_of(const char *name)
 {
     struct stat found;

@@ -1,4 +1,4 @@
-/* Types and offsets that nobody would choose. They work, or are refused with an error. */
+/* Unusual types and offsets: they work, or fail with an error. */
 #include <stdint.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ static MPI_File opened(const char *name)
     return file;
 }
 
-/* A type within a type, so many times: each has two of the one before, with a gap between them. */
+/* Returns a nested type of `levels` levels: each level has two copies of the previous one, with a gap after each. */
 static MPI_Datatype nested(int levels)
 {
     MPI_Datatype inner, outer;
@@ -19,7 +19,7 @@ static MPI_Datatype nested(int levels)
     for (int level = 0; level < levels; level++) {
         MPI_Aint lower, extent;
         MPI_Type_get_extent(inner, &lower, &extent);
-        /* Beyond what doubles within any file, once. */
+        /* From level 30 on, use one copy: doubling further would exceed the largest file. */
         MPI_Type_create_hvector(level < 30 ? 2 : 1, 1, extent + 1, inner, &outer);
         MPI_Type_free(&inner);
         MPI_Type_create_resized(outer, 0, level < 30 ? 2 * extent + 2 : extent + 1, &inner);
@@ -43,7 +43,7 @@ static void deep_types(void)
     OK(MPI_File_write_at_all(file, at, mine, sizeof mine, MPI_BYTE, MPI_STATUS_IGNORE));
     OK(MPI_File_read_at(file, at, back, sizeof back, MPI_BYTE, MPI_STATUS_IGNORE));
     CHECK(memcmp(mine, back, sizeof mine) == 0);
-    /* Every level adds a byte after each of its two. */
+    /* Every level adds a gap of one byte after each of its two copies. */
     OK(MPI_File_get_byte_offset(file, 1, &offset));
     CHECK(offset == 2);
     OK(MPI_File_get_byte_offset(file, 2, &offset));
@@ -61,7 +61,7 @@ static void negative_bounds(void)
     MPI_Type_create_hindexed(1, &one, &before, MPI_INT, &type);
     MPI_Type_create_resized(type, -8, 16, &moved);
     MPI_Type_commit(&moved);
-    /* Data before the file. */
+    /* Data before the start of the file are rejected. */
     FAILS(MPI_File_set_view(file, 0, MPI_INT, moved, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
     OK(MPI_File_set_view(file, 8 + 4 * rank, MPI_INT, moved, "native", MPI_INFO_NULL));
     int values[3] = {rank, rank + 10, rank + 20}, back[3];
@@ -71,7 +71,7 @@ static void negative_bounds(void)
         OK(MPI_File_read_at(file, rank + 4 * i, back + i, 1, MPI_INT, MPI_STATUS_IGNORE));
     }
     CHECK(memcmp(values, back, sizeof values) == 0);
-    /* Memory before the buffer. */
+    /* A type may address memory before the buffer. */
     int memory[4] = {7, 0, 0, 0};
     MPI_Type_commit(&type);
     OK(MPI_File_write_at(file, 100 + rank, memory + 2, 1, type, MPI_STATUS_IGNORE));
@@ -88,7 +88,7 @@ static void overlapping_members(void)
     char mine[4096], back[4096];
     memset(mine, 'a' + rank, sizeof mine);
     for (int turn = 0; turn < 3; turn++) {
-        /* All of them the same bytes, and each a byte further. */
+        /* All processes write the same range, or, in the second turn, each a range one byte further. */
         OK(MPI_File_write_at_all(file, 10 + rank * (turn == 1), mine, sizeof mine, MPI_BYTE, MPI_STATUS_IGNORE));
     }
     OK(MPI_File_sync(file));
@@ -102,7 +102,7 @@ static void overlapping_members(void)
     OK(MPI_File_close(&file));
 }
 
-/* So far away there is a file if the disks are larger than that; otherwise all are told that they are not. */
+/* A write at offset `far` succeeds if the disks are large enough; otherwise it fails in all processes. */
 static void far_away(MPI_Offset far)
 {
     MPI_File file = opened("starfish:mpi/far");
@@ -119,7 +119,7 @@ static void far_away(MPI_Offset far)
         OK(MPI_File_get_size(file, &bytes));
         CHECK(bytes == far + 4 * size);
     }
-    /* Beyond every file. */
+    /* An offset beyond the largest possible file is rejected. */
     FAILS(MPI_File_write_at(file, INT64_MAX - 1, &value, 4, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
     OK(MPI_File_set_size(file, 0));
     OK(MPI_File_close(&file));
@@ -146,7 +146,8 @@ static void nothing_at_all(void)
     OK(MPI_File_close(&file));
 }
 
-/* Who cannot take part in calls, and closes the file at once, has the others make theirs. */
+/* If the first process cannot take part in calls and closes the file at once, the calls of the others still complete.
+   */
 static void given_up(void)
 {
     MPI_File file = opened("starfish:mpi/given-up");
@@ -163,7 +164,7 @@ static void given_up(void)
     OK(MPI_File_close(&file));
 }
 
-/* Memory that a type has the addresses of. */
+/* Types with absolute addresses (MPI_BOTTOM). */
 static void absolute_memory(void)
 {
     MPI_File file = opened("starfish:mpi/absolute");
@@ -184,9 +185,9 @@ static void absolute_memory(void)
         OK(MPI_File_write_at_all(file, 4 * rank, MPI_BOTTOM, 1, written, MPI_STATUS_IGNORE));
         memset(back, 0, sizeof back);
         OK(MPI_File_read_at(file, 4 * rank, MPI_BOTTOM, 1, read, MPI_STATUS_IGNORE));
-        /* The halves lie the other way round. */
+        /* The type of the read swaps the two halves. */
         CHECK(memcmp(back + 2, values, 2 * sizeof(int)) == 0 && memcmp(back, values + 2, 2 * sizeof(int)) == 0);
-        /* What is not all there is put where it belongs. */
+        /* A short read fills only the first int of the type. */
         memset(back, 0, sizeof back);
         OK(MPI_File_read_at(file, 4 * size - 1, MPI_BOTTOM, 1, read, MPI_STATUS_IGNORE));
         CHECK(back[2] == size - 1 + 30 && back[3] == 0 && back[0] == 0);
@@ -196,7 +197,7 @@ static void absolute_memory(void)
     OK(MPI_File_close(&file));
 }
 
-/* A file that is only read may be seen by a type that overlaps itself. */
+/* The view of a file that is only read may have a type that overlaps itself. */
 static void overlapping_views(void)
 {
     const char *name = "starfish:mpi/views";
@@ -218,7 +219,7 @@ static void overlapping_views(void)
     OK(MPI_File_set_view(file, 0, MPI_INT, type, "native", MPI_INFO_NULL));
     int each[] = {0, 1, 2, 3, 2, 3, 4, 5};
     for (int position = rank; position < 20; position += size) {
-        /* All come as often. */
+        /* 7 and 30 have no common factor, so the counts spread evenly over 1 to 30. */
         int wanted = 1 + position * 7 % 30;
         MPI_Status status;
         for (int together = 0; together < 2; together++) {
@@ -232,7 +233,7 @@ static void overlapping_views(void)
             }
         }
     }
-    /* The file ends with element 59, so of the last type two elements are not there. */
+    /* The file ends with element 59, so the last two elements of the type are beyond its end. */
     MPI_Status status;
     MPI_Offset offset;
     OK(MPI_File_seek(file, 56, MPI_SEEK_SET));
@@ -257,7 +258,7 @@ static void overlapping_views(void)
     OK(MPI_File_close(&file));
 }
 
-/* Memory that is one run of bytes, though its type begins elsewhere or is longer. */
+/* Memory that is one run of bytes, although its type begins at another displacement or has another extent. */
 static void runs_of_memory(void)
 {
     MPI_File file = opened("starfish:mpi/memory");
@@ -283,7 +284,7 @@ static void runs_of_memory(void)
         OK(MPI_File_read_at(file, place, back, 1, types[i], MPI_STATUS_IGNORE));
         CHECK(memcmp(back + 2, memory + 2, sizeof(int[3])) == 0 && back[1] == 0 && back[5] == 0);
     }
-    /* Several of them are several runs, or lie on each other. */
+    /* With the short extent, two elements overlap in memory. */
     OK(MPI_File_write_at(file, 1000 + 10 * rank, memory, 2, shorter, MPI_STATUS_IGNORE));
     OK(MPI_File_read_at(file, 1000 + 10 * rank, back, 6, MPI_INT, MPI_STATUS_IGNORE));
     CHECK(memcmp(back, memory + 2, sizeof(int[3])) == 0 && memcmp(back + 3, memory + 3, sizeof(int[3])) == 0);
@@ -297,7 +298,7 @@ static void runs_of_memory(void)
     OK(MPI_File_close(&file));
 }
 
-/* Data that do not ascend are no view: why not is told of whatever is made of them, too. */
+/* Views with data in descending order are rejected, also if their type contains another such type. */
 static void downwards(void)
 {
     MPI_File file = opened("starfish:mpi/downwards");

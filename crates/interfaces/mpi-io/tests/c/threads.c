@@ -1,4 +1,4 @@
-/* Two threads read by the pointer that they have in common: each number once. And they write in atomic mode. */
+/* Two threads of a process read through its file pointer: each number is read once. They also write in atomic mode. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ static void *read_numbers(void *none)
     return none;
 }
 
-/* All of it, of one letter, in two pieces. */
+/* Writes one letter to the whole range, which has two pieces in the file. */
 static void *write_letters(void *letter)
 {
     char letters[WIDE], back[WIDE];
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         CHECK(seen[i] == 1);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    /* Every second half of a kilobyte. */
+    /* The view has 500 of every 1000 bytes. */
     MPI_Datatype half, view;
     MPI_Type_contiguous(500, MPI_BYTE, &half);
     MPI_Type_create_resized(half, 0, 1000, &view);

@@ -1,5 +1,5 @@
 /*
- * Random types of several levels, as the shim flattens them: their data are where MPI_Pack finds them. It is compiled
+ * Flattens random nested types by the shim, and compares the places of their data with those from MPI_Pack. Compiled
  * together with the shim's types.c, and run by one process.
  */
 #include "../../shim/shim.h"
@@ -22,7 +22,7 @@ static MPI_Datatype named(void)
     case 2: return MPI_INT;
     case 3: return MPI_DOUBLE;
     case 4: return MPI_SHORT_INT;
-    /* Kinds of Fortran have no name, and nobody frees them; an MPI may know none. */
+    /* Types for Fortran kinds are unnamed and must not be freed; some MPI libraries do not have them. */
     case 5: return MPI_Type_create_f90_real(12, 100, &kind) == MPI_SUCCESS ? kind : MPI_DOUBLE;
     case 6: return MPI_Type_create_f90_integer(4, &kind) == MPI_SUCCESS ? kind : MPI_SHORT;
     default: return MPI_DOUBLE_INT;
@@ -50,7 +50,7 @@ static MPI_Datatype array(MPI_Datatype inner)
     int code = draw(2) ? MPI_Type_create_subarray(sides, lengths, counts, firsts, order, inner, &made)
                        : MPI_Type_create_darray(all, draw(all), sides, lengths, hows, arguments, processes, order, inner,
                                                 &made);
-    /* Open MPI 4.1 refuses some of them. */
+    /* Open MPI 4.1 rejects some arrays. */
     if (code != MPI_SUCCESS) {
         MPI_Type_dup(inner, &made);
     }
@@ -96,7 +96,7 @@ static MPI_Datatype derived(MPI_Datatype inner, int depth)
             MPI_Type_get_true_extent(types[i], &first, &reach);
             MPI_Type_get_extent(types[i], &own_lower, &own_extent);
             displacements[i] = at - (first < 0 ? first : 0);
-            /* The last of several ends where its data do. */
+            /* The next block begins after the last data of this one. */
             at = displacements[i] + (lengths[i] ? (lengths[i] - 1) * own_extent + first + reach : 0) + draw(3);
         }
         MPI_Type_create_struct(count, lengths, displacements, types, &made);
@@ -114,7 +114,7 @@ static MPI_Datatype drawn(int depth)
     return depth == 0 ? named() : derived(drawn(depth - 1), depth);
 }
 
-/* Where a type's data are, by the core, is where the MPI takes them from. */
+/* Returns 1 if the core and MPI_Pack agree on the places of the data, 0 if not, -1 if the core rejects the type. */
 static int is_right(MPI_Datatype type)
 {
     MPI_Aint lower, extent, first, reach;
@@ -125,24 +125,25 @@ static int is_right(MPI_Datatype type)
     if (bytes > 200000 || reach > 2000000) {
         return -1;
     }
-    /* As in a program that has said nothing of errors. */
+    /* The default error handler, as in a program that sets none. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     starfish_mpi_type *flat = starfish_shim_flatten(type);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (!flat) {
-        /* Data that do not ascend are no type of a file. */
+        /* The core rejects types with data in descending order. */
         return -1;
     }
     unsigned char *memory = malloc((size_t)reach + 1), *packed = malloc((size_t)bytes + 1);
     int right = 1, is_packed = 1;
-    /* Two rounds tell offsets apart that are equal in one of their bytes. */
+    /* The memory holds one byte of each offset per round, so two rounds distinguish offsets that have one byte in
+       common. */
     for (int round = 0; round < 2; round++) {
         int position = 0;
         for (MPI_Aint i = 0; i < reach; i++) {
             memory[i] = (unsigned char)(round ? i >> 8 : i);
         }
         MPI_Pack(memory - first, 1, type, packed, bytes, &position, MPI_COMM_SELF);
-        /* MPICH 4.0.2 leaves out some of a type now and then. */
+        /* MPICH 4.0.2 sometimes packs only a part of a type. */
         is_packed &= position == bytes;
         int64_t at_byte = 0, place, run;
         while (starfish_mpi_type_run(flat, at_byte, &place, &run) == 0 && run > 0) {
@@ -170,13 +171,13 @@ int main(int argc, char **argv)
         MPI_Type_commit(&type);
         int right = is_right(type);
         if (right == 0) {
-            fprintf(stderr, "seed %d: the data of the type are elsewhere\n", seed);
+            fprintf(stderr, "seed %d: the core and MPI_Pack disagree on the places of the data\n", seed);
         }
         CHECK(right != 0);
         tried += right == 1;
         refused += right == -1;
     }
-    printf("%d types agree, %d are too large, none of a file or not packed whole\n", tried, refused);
+    printf("%d types agree; %d were skipped: too large, not valid for a file, or not packed whole\n", tried, refused);
     CHECK(tried > 3 * refused);
     return end();
 }

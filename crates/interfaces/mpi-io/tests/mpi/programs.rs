@@ -94,7 +94,7 @@ fn agreed(mpi: &'static Mpi) {
     command.env("GLIBC_TUNABLES", perturbed).arg(testbed.agents.path(""));
     let stderr = String::from_utf8(succeed(&mut command).stderr).expect("text");
     for (words, times) in [
-        ("mpi/owned: it is on Starfish in other processes, but not in process 2 on ", 1),
+        ("mpi/owned is on Starfish in other processes, but not in process 2 on ", 1),
         ("the method for writes is independent in one and disk-directed in the other", 4),
         ("the method for reads is independent in one and disk-directed in the other", 4),
         ("the method for writes is write-cached in one and disk-directed in the other", 1),

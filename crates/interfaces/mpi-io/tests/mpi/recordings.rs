@@ -142,5 +142,5 @@ fn a_program_continues_if_its_recording_fails() {
     let mut command = testbed.launch(2, &field);
     command.env(VARIABLE, testbed.agents.path("nowhere").join("run")).arg("starfish:mpi/field");
     let stderr = String::from_utf8(succeed(&mut command).stderr).expect("text");
-    assert!(stderr.contains("run.1: this process is not recorded: "), "{stderr}");
+    assert!(stderr.contains("run.1: cannot record this process: "), "{stderr}");
 }
