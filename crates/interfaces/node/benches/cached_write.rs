@@ -2,8 +2,8 @@
 //!
 //!     cargo bench -p node --bench cached_write
 //!
-//! The mean is that of consecutive writes, including the concurrent work of the node thread. The 99th percentile is
-//! measured write by write. It includes the time of reading the clock, which is printed next to it.
+//! The mean is taken over many consecutive writes, and includes the concurrent work of the node thread. For the 99th
+//! percentile each write is timed. This includes the time to read the clock, which is printed, too.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -21,13 +21,13 @@ fn main() {
     settings.write_cache = Some(CacheWrites { flush_after: None, ..CacheWrites::of(64 << 20) });
     let session = Session::start(settings).expect("the agents are there");
     let file = session.open("records", OpenOptions::new().write(true).create(true)).expect("made");
-    measure("one behind the other", &file, RECORD as u64);
+    measure("consecutive records", &file, RECORD as u64);
     measure("every fourth record", &file, 4 * RECORD as u64);
     file.close().expect("closed");
     session.finish().expect("flushed");
 }
 
-/// Prints the best of some rounds: other programs may disturb the rest.
+/// Prints the best of several rounds, because other programs may disturb the others.
 fn measure(name: &str, file: &Handle, stride: u64) {
     let (mut mean, mut slowest) = (f64::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
@@ -39,7 +39,7 @@ fn measure(name: &str, file: &Handle, stride: u64) {
         file.flush().expect("flushed");
     }
     let clock = most_take((0..WRITES).map(|_| took(|| ())));
-    println!("{name:22} mean {mean:6.1} ns, 99 % within {slowest:?}, of which the clock {clock:?}");
+    println!("{name:22} mean {mean:6.1} ns, 99 % within {slowest:?}, including {clock:?} to read the clock");
 }
 
 fn write(file: &Handle, offset: u64) {

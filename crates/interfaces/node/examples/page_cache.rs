@@ -1,9 +1,9 @@
 //! Measures the throughput of a program that reads and writes a file through the page cache, and its processor time.
 //!
 //! Covers: starting agents on separate threads, a client, the page cache and its windows. Scenario: four agents; a
-//! program writes a file and flushes it, then reads it page by page. For comparison a bare stripe: four plain senders
-//! of the same number of bytes, one receiver, no protocol, no cache. Prints MB/s (of 10^6 bytes) and the seconds of
-//! processor time, of the program's thread and of all.
+//! program writes a file and flushes it, then reads it page by page. For comparison, a bare stripe: four threads send
+//! the same number of bytes to one receiver, without protocol and cache. Prints the throughput in MB/s (of 10^6 bytes),
+//! and the seconds of processor time of the program's thread and of all threads.
 //!
 //! ```text
 //! cargo run --release -p node --example page_cache -- [MiB] [adaptive | pages of the window] [driver]
@@ -114,7 +114,7 @@ fn bare_stripe(bytes: u64) {
     senders.into_iter().for_each(|sender| sender.join().expect("no panic"));
 }
 
-/// Measures time, and processor time of this thread and of all.
+/// Measures elapsed time, and processor time of this thread and of the process.
 struct Watch {
     start: Instant,
     thread: f64,
@@ -130,7 +130,9 @@ impl Watch {
         let seconds = self.start.elapsed().as_secs_f64();
         let (thread, all) = (thread_seconds() - self.thread, all_seconds() - self.all);
         let rate = bytes as f64 / 1e6 / seconds;
-        println!("{what}: {rate:.0} MB/s, {seconds:.3} s; processor: {thread:.3} s here, {all:.2} s in all");
+        println!(
+            "{what}: {rate:.0} MB/s, {seconds:.3} s; processor: {thread:.3} s in this thread, {all:.2} s in all"
+        );
     }
 }
 

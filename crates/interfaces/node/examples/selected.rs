@@ -1,11 +1,11 @@
-//! Measures the throughput of four processes that together move a matrix of small records, dealt to them record by
-//! record in both dimensions.
+//! Measures the throughput of four processes that collectively read and write a matrix of small records, distributed
+//! over them record by record in both dimensions.
 //!
 //! Covers: collective operations on dense views and on selections, groups and teams. Scenario: four agents with a disk
-//! each, four clients, all on this computer. The file is written and read by the dense view (only queued, since
-//! otherwise small records take minutes). It is also moved by each client's selection: queued and not, with the data
-//! flushed to stable storage or only sent to the disks. Prints MB/s (of 10^6 bytes) of the file for each, the best of
-//! some rounds.
+//! each, four clients, all on this computer. The file is written and read by a dense view, with queued blocks
+//! (unqueued, small records take minutes). It is also written and read by selections of the clients: queued and
+//! unqueued, with the data flushed to stable storage or only sent to the agents. Prints for each the throughput in MB/s
+//! (of 10^6 bytes), the best of several rounds.
 //!
 //! ```text
 //! cargo run --release -p node --example selected -- [record bytes] [MiB] [directory] [rounds]
@@ -93,7 +93,7 @@ fn start_client(rank: u64, plan: Plan, addresses: &Sender<Peer>) -> thread::Join
     })
 }
 
-/// Method of moving the file.
+/// Method of reading and writing the file.
 #[derive(Clone, Copy)]
 enum Way {
     Dense(CollectiveSettings),
@@ -121,8 +121,8 @@ async fn move_all(machine: RealMachine, rank: u32, plan: Plan) -> Result<()> {
     };
     for (name, way) in [
         ("dense view, queued", Way::Dense(dense.queued())),
-        ("selected, queued, to the media", selected(true, true)),
-        ("selected, plain, to the media", selected(false, true)),
+        ("selected, queued, flushed", selected(true, true)),
+        ("selected, plain, flushed", selected(false, true)),
         ("selected, queued", selected(true, false)),
         ("selected, plain", selected(false, false)),
     ] {
@@ -140,7 +140,7 @@ async fn move_all(machine: RealMachine, rank: u32, plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Moves the file after all processes are ready. Returns the duration.
+/// Reads or writes the file once all processes are ready. Returns the duration.
 async fn move_file(
     machine: &RealMachine,
     file: &File<RealMachine>,

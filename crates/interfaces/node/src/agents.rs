@@ -19,8 +19,8 @@ pub const NODE_FILE_VARIABLE: &str = "PDIOLCONF";
 /// Name of the node file in the user's home directory.
 const NODE_FILE: &str = "PDIOLconf";
 
-/// Path of the node file of PDIOL's appendix, in the home directory. A file with such a common name counts only if
-/// nothing else names agents.
+/// Path of the node file of PDIOL's appendix, in the home directory. Because its name is so common, this file is read
+/// only if no other source names agents.
 const LAST_NODE_FILE: &str = "bin/conf";
 
 /// Default port of an agent.
@@ -36,7 +36,7 @@ pub struct Agent {
     pub name: String,
     /// Address of that name.
     pub address: SocketAddr,
-    /// Path of its log, if `starfish agents up` has started it.
+    /// Path of the agent's log, if `starfish agents up` has started the agent.
     pub log: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Agent {
 
 /// Returns the address of the agent of this name, or the kind of failure, the reason and a remedy.
 fn address(name: &str) -> std::result::Result<SocketAddr, (ErrorKind, String, &'static str)> {
-    const FORM: &str = "An agent is written HOST:PORT or HOST, as in 127.0.0.1:7117 or [::1]:7117";
+    const FORM: &str = "Write an agent as HOST:PORT or HOST, for example 127.0.0.1:7117 or [::1]:7117";
     if let Some(address) = name.parse::<SocketAddr>().ok().filter(|address| address.port() > 0) {
         return Ok(address);
     }
@@ -78,7 +78,7 @@ fn address(name: &str) -> std::result::Result<SocketAddr, (ErrorKind, String, &'
         None => (name, Some(PORT)),
     };
     let port = port
-        .ok_or_else(|| (ErrorKind::Invalid, "its port is not a number from 1 to 65535".to_owned(), FORM))?;
+        .ok_or_else(|| (ErrorKind::Invalid, "the port is not a number from 1 to 65535".to_owned(), FORM))?;
     if host.is_empty() || host.contains([':', '/', '@']) || host.contains(char::is_whitespace) {
         return Err((ErrorKind::Invalid, format!("{host:?} is not a host"), FORM));
     }
@@ -121,8 +121,8 @@ pub fn find() -> Result<Vec<Agent>> {
     find_among(&[], None)
 }
 
-/// Returns the agents in `listed`, or else those of this configuration file, or else those of the environment as in
-/// [`find`]. Fails if no source names an agent.
+/// Returns the agents in `listed`. If the list is empty, returns those in the configuration file, and without such a
+/// file those that [`find`] returns. Fails if no source names an agent.
 pub fn find_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<Agent>> {
     named(names_among(listed, configuration)?)
 }
@@ -141,8 +141,8 @@ pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Ve
     }
 }
 
-/// Returns the names in a list, or `None` if it is empty. An empty name among others is an error: after `A:1, B:2` on a
-/// command line, `B:2` would be taken for the name of a file.
+/// Returns the names in a list, or `None` if it is empty. An empty name among others is an error: in `A:1, B:2` on a
+/// command line, the shell makes `B:2` a separate argument, which would be the name of a file.
 fn given<'a>(names: impl Iterator<Item = &'a str>) -> Result<Option<Vec<String>>> {
     let names: Vec<String> = names.map(|name| name.trim().to_owned()).collect();
     match names.iter().filter(|name| !name.is_empty()).count() {
@@ -161,7 +161,7 @@ fn none() -> Error {
     let files = [configuration_file(), in_home(NODE_FILE), in_home(LAST_NODE_FILE)];
     let files: Vec<String> = files.into_iter().flatten().map(|path| path.display().to_string()).collect();
     let why = format!(
-        "neither {VARIABLE}, {NODE_FILE_VARIABLE} nor one of these files names any: {}",
+        "neither {VARIABLE}, {NODE_FILE_VARIABLE} nor one of these files names any agent: {}",
         files.join(", ")
     );
     let remedy = format!(
@@ -206,10 +206,10 @@ fn node_file(path: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
     let without_remarks = text.lines().map(|line| line.split('#').next().unwrap_or_default());
     let names: Vec<String> = without_remarks.flat_map(str::split_whitespace).map(str::to_owned).collect();
-    if names.is_empty() { Err(wrong(&"it contains no agent")) } else { Ok(names) }
+    if names.is_empty() { Err(wrong(&"the file names no agent")) } else { Ok(names) }
 }
 
-/// Record of an agent that `starfish agents up` has started, reduced to the fields needed here.
+/// Record of an agent that `starfish agents up` has started: only the fields that this module uses.
 #[derive(Deserialize)]
 struct Started {
     address: String,
@@ -219,7 +219,7 @@ struct Started {
 }
 
 impl Started {
-    /// Returns the location of its log in the syntax of scp.
+    /// Returns the location of the agent's log in the syntax of scp.
     fn log(&self) -> String {
         self.host.as_ref().map_or_else(|| self.log.clone(), |host| format!("{host}:{}", self.log))
     }
@@ -236,7 +236,7 @@ fn started() -> Result<Vec<Started>> {
         agents: Vec<Started>,
     }
     let Some(path) = state_directory().map(|state| state.join(RECORD)) else { return Ok(Vec::new()) };
-    // Without a readable file no agents have been started.
+    // An unreadable or missing record means that no agents were started.
     let Ok(text) = fs::read_to_string(&path) else { return Ok(Vec::new()) };
     let record: Record = toml::from_str(&text).map_err(|error| {
         let error = Error::new(ErrorKind::Invalid, path.display().to_string(), error.message());
@@ -250,8 +250,8 @@ pub fn state_directory() -> Option<PathBuf> {
     base_directory("XDG_STATE_HOME", ".local/state").map(|state| state.join("starfish"))
 }
 
-/// Returns the user's directory of the environment variable, or else the usual one in the home directory (XDG Base
-/// Directory Specification).
+/// Returns the directory named by the environment variable, or else the usual directory under the home directory (XDG
+/// Base Directory Specification).
 pub(crate) fn base_directory(variable: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
     let home = || env::home_dir().map(|home| home.join(usual));
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(node_file(&path).expect("three"), ["brule-m-a", "brule-m-b:7118", "brule-m-c"]);
         fs::write(&path, "# none\n").expect("room");
         let empty = node_file(&path).expect_err("empty").to_string();
-        assert!(empty.contains("it contains no agent"), "{empty}");
+        assert!(empty.contains("the file names no agent"), "{empty}");
     }
 
     #[test]

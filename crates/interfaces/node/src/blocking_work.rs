@@ -22,8 +22,8 @@ impl<T: Send + 'static> BlockingWork<T> {
         BlockingWork { thread, outcome }
     }
 
-    /// Returns the outcome of the work; the node continues until then. The node must not block on the thread instead: a
-    /// thread that wakes a task of the node may have to wait until the node receives that.
+    /// Returns the outcome of the work; the node continues until then. The node must not join the thread instead: the
+    /// thread may itself wait for the node to handle a wake-up, which would be a deadlock.
     pub async fn outcome(self) -> T {
         match self.outcome.recv_async().await {
             Ok(outcome) => outcome,

@@ -37,7 +37,8 @@ pub(crate) fn write(
         }
     };
     if is_first {
-        // If this fails, the next write reports the error; the remaining writes are tried again.
+        // If taking in the queued writes fails, the next write reports the error, and the remaining writes are tried
+        // again.
         drop(node.begin(what, |node| async move {
             let machine = &node.client.connection.machine;
             machine.sleep_until(machine.now() + WAIT).await;

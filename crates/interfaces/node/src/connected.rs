@@ -17,8 +17,8 @@ use crate::random::random;
 
 /// Node that is connected to the agents. Clones share the connections.
 ///
-/// Its methods add information that the client lacks. For everything else use [`client`](Self::client), and translate
-/// its errors with [`explained`](Self::explained).
+/// The methods add information that the client lacks, such as the user's names of agents. For everything else use
+/// [`client`](Self::client), and translate its errors with [`explained`](Self::explained).
 #[derive(Clone)]
 pub struct ConnectedNode {
     /// The node.
@@ -33,7 +33,7 @@ impl ConnectedNode {
     /// the user.
     ///
     /// # Errors
-    /// If one of the agents does not answer, or two are the same.
+    /// If an agent does not answer, or two names denote the same agent.
     pub async fn to_all(
         machine: &RealMachine,
         agents: &[Agent],
@@ -44,11 +44,11 @@ impl ConnectedNode {
         Ok(connection)
     }
 
-    /// Connects to those agents that answer. Files with stripes only at the others are then unknown, and no file can be
-    /// created, since it would lie on other disks: see [`absence`](Self::absence).
+    /// Connects to those agents that answer. Files with stripes only at absent agents are then unknown. No file can be
+    /// created, since its striping would not include all disks: see [`absence`](Self::absence).
     ///
     /// # Errors
-    /// If no agent answers, or two are the same.
+    /// If no agent answers, or two names denote the same agent.
     pub async fn to_present(
         machine: &RealMachine,
         agents: &[Agent],
@@ -78,7 +78,7 @@ impl ConnectedNode {
         Ok(ConnectedNode { machine: machine.clone(), client, names: names.into() })
     }
 
-    /// Fails if agents do not answer. The error names them.
+    /// Fails if agents do not answer. The error names these agents.
     ///
     /// # Errors
     /// If an agent does not answer.
@@ -86,7 +86,8 @@ impl ConnectedNode {
         self.names.absence().map_or(Ok(()), Err)
     }
 
-    /// Fails if agents do not answer, or if disks could not be used when this node connected. The error names them.
+    /// Fails if agents do not answer, or if disks could not be used when this node connected. The error names these
+    /// agents and disks.
     ///
     /// # Errors
     /// If an agent does not answer or a disk cannot be used.
@@ -133,7 +134,8 @@ impl ConnectedNode {
     /// to this user.
     ///
     /// # Errors
-    /// If a namespace must be created and an agent does not answer, or if the disks belong to one that is missing.
+    /// If a namespace must be created and an agent does not answer, or if the disks belong to a namespace that is
+    /// missing.
     pub async fn tree(&self, cache: &PageCache<RealMachine>) -> Result<Tree<RealMachine>> {
         const WHAT: &str = "cannot open the namespace";
         if let Some(tree) = self.find_tree(cache).await? {
@@ -141,7 +143,7 @@ impl ConnectedNode {
         }
         if let Err(absence) = self.incompleteness() {
             let why = format!(
-                "this set has no namespace yet, and its creation needs all agents. {}: {}",
+                "this set has no namespace yet, and creating one requires all agents. {}: {}",
                 absence.what(),
                 absence.why()
             );
@@ -154,7 +156,7 @@ impl ConnectedNode {
     /// Returns the namespace of the set, if the agents have one.
     ///
     /// # Errors
-    /// If its metadata server does not answer, as far as that can be known.
+    /// If the metadata server is known and does not answer.
     pub async fn find_tree(&self, cache: &PageCache<RealMachine>) -> Result<Option<Tree<RealMachine>>> {
         const WHAT: &str = "cannot open the namespace";
         let tree = self.explained(WHAT, Tree::find(cache).await)?;
@@ -176,7 +178,7 @@ impl ConnectedNode {
     /// Returns the striping of a file over `disks` of the agents' disks; without a number, over all of them.
     ///
     /// # Errors
-    /// If there are fewer disks, or no file can have blocks of `block_bytes` bytes.
+    /// If the agents have fewer than `disks` disks, or no file can have blocks of `block_bytes` bytes.
     pub fn striping(&self, block_bytes: u64, disks: Option<NonZeroU32>) -> Result<Striping> {
         let present = self.client.disks() - self.failing_disks().len() as u32;
         let wanted = disks.map_or(present, NonZeroU32::get);

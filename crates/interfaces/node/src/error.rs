@@ -44,13 +44,13 @@ pub enum ErrorKind {
     Lost,
     /// An agent uses another version of the protocol, or another protocol.
     Protocol,
-    /// An agent does not have the same cluster key as this side.
+    /// An agent and this program have different cluster keys.
     NotTrusted,
     /// Stripes of the file are missing or belong to another file, or data of a disk cannot be trusted.
     Damaged,
     /// The session has ended, or the file has been closed.
     Closed,
-    /// The metadata server refused an operation on names for a reason without a separate kind here.
+    /// The metadata server refused an operation on names for a reason without a separate kind in this list.
     Refused(TreeRefusal),
     /// Any other error.
     Io,
@@ -193,7 +193,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::NotFound | FailureKind::Removed => ErrorKind::NotFound,
         FailureKind::Exists => ErrorKind::Exists,
         FailureKind::Fenced => ErrorKind::Lost,
-        // The client has already opened it again, without success.
+        // The client has already tried to reopen the file, without success.
         FailureKind::NotOpen | FailureKind::NoTeam | FailureKind::OutOfStep => ErrorKind::Gone,
         FailureKind::NoDisk => ErrorKind::Unreachable,
         FailureKind::NoSpace => ErrorKind::NoSpace,
@@ -285,7 +285,7 @@ pub(crate) fn remedy_for_silence(log: Option<&str>) -> String {
              `starfish agent` with its --root and --listen"
         }
     };
-    format!("{start}. {} shows why it does not answer", log_of(log))
+    format!("{start}. {} shows why the agent does not answer", log_of(log))
 }
 
 fn log_of(log: Option<&str>) -> String {

@@ -84,7 +84,7 @@ impl Handle {
     /// Reads from `offset` on until `into` is full or the file ends. Returns the number of bytes read.
     ///
     /// # Errors
-    /// If the file is not open for reading, or not all of it can be read.
+    /// If the file is not open for reading, or a part of the range cannot be read.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         self.read_pages(offset, into, false)
     }
@@ -122,16 +122,17 @@ impl Handle {
         Ok(filled)
     }
 
-    /// Begins to read `bytes` bytes from `offset` on. Lends them, in non-empty pages and parts of pages: fewer bytes at
-    /// the end of the file, and no page beyond it.
+    /// Begins to read `bytes` bytes from `offset` on. Lends them as non-empty pages and parts of pages. Returns fewer
+    /// bytes at the end of the file, and no page beyond its end.
     pub fn begin_read(&self, offset: u64, bytes: u64) -> Pending<Vec<LentPage>> {
         self.begin_reading(move |file| async move { file.read(offset, bytes).await })
     }
 
-    /// Begins to read the page at `offset`, from there on, for a caller that will read `wanted` bytes. All of their
-    /// pages are requested now. Later ones are lent too as far as they are ready, up to `most` bytes.
+    /// Begins to read the page that contains `offset`, from `offset` on, for a caller that will read `wanted` bytes.
+    /// Requests all pages of these bytes at once. Also lends the following pages that are ready, up to `most` bytes in
+    /// total.
     ///
-    /// Without an adaptive window, the pages requested are those of the window. No page is lent beyond the end of the
+    /// Without an adaptive window, the window determines the requested pages. No page is lent beyond the end of the
     /// file.
     pub fn begin_read_ready(&self, offset: u64, wanted: u64, most: u64) -> Pending<Vec<LentPage>> {
         self.begin_reading(move |file| async move { file.read_ready(offset, wanted, most).await })
@@ -146,8 +147,8 @@ impl Handle {
     /// Writes bytes at `offset`, extending the file if necessary.
     ///
     /// # Errors
-    /// If the file is not open for writing, there is no room, or an earlier write has failed since the last report;
-    /// then nothing is written.
+    /// If the file is not open for writing, a disk is full, or an earlier write has failed since the last report. Then
+    /// nothing is written.
     pub fn write_at(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> Result<()> {
         self.begin_write(offset, bytes).wait()
     }
@@ -199,8 +200,8 @@ impl Handle {
     }
 
     /// Begins to read a selection of a file of the namespace, bypassing the page cache, by one request to each agent
-    /// that has some of it. The bytes are consecutive in the order of the file, and fewer if the file ends before the
-    /// last of them. Holes are zeros. Earlier writes of this session are in the file.
+    /// that has some of it. Returns the selected bytes in the order of the file without gaps, and fewer if the file
+    /// ends before the last of them. Holes are zeros. The read sees earlier writes of this session.
     pub fn begin_read_selected(&self, selection: Selection) -> Pending<Vec<u8>> {
         self.begin_reading(move |file| async move {
             file.read_selected(None, &selection, SelectedSettings::default()).await
@@ -219,7 +220,7 @@ impl Handle {
     /// Truncates the file to `bytes`, or extends it with zeros.
     ///
     /// # Errors
-    /// If the file is not open for writing, or an agent cannot do it.
+    /// If the file is not open for writing, or an agent fails to change the length.
     pub fn set_len(&self, bytes: u64) -> Result<()> {
         self.begin_set_len(bytes).wait()
     }
@@ -242,8 +243,8 @@ impl Handle {
         self.begin(move |file| async move { file.flush().await })
     }
 
-    /// Sends all written data to the agents, and reports them to the namespace: clients that then open the file, or ask
-    /// for its [`stat`](Self::stat), see them. The data need not be on stable storage; use [`flush`](Self::flush) for
+    /// Sends all written data to the agents, and reports them to the namespace: clients that then open or
+    /// [`stat`](Self::stat) the file see them. The data need not be on stable storage; use [`flush`](Self::flush) for
     /// that.
     ///
     /// # Errors
@@ -257,12 +258,12 @@ impl Handle {
         self.begin(move |file| async move { file.send().await })
     }
 
-    /// Fails if an agent lost accepted data of this file by a restart: lost data read as zeros. A
+    /// Fails if an agent lost accepted data of this file by a restart; lost data are read as zeros. A
     /// [temporary](Advice::Temporary) file is never flushed; call this before relying on data read from it. Sends no
     /// request and flushes nothing, unless an agent was disconnected.
     ///
     /// # Errors
-    /// As said, or another unreported failure of a write.
+    /// Such a loss, or another unreported failure of a write.
     pub fn check_losses(&self) -> Result<()> {
         self.begin(move |file| async move { file.check_losses().await }).wait()
     }
@@ -338,7 +339,7 @@ impl Handle {
         T: Send + 'static,
         F: Future<Output = Result<T>> + 'static,
     {
-        self.begin_if(self.0.options.reads(), "it is not open for reading", call)
+        self.begin_if(self.0.options.reads(), "the file is not open for reading", call)
     }
 
     fn begin_writing<T, F>(&self, call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static) -> Pending<T>
@@ -346,7 +347,7 @@ impl Handle {
         T: Send + 'static,
         F: Future<Output = Result<T>> + 'static,
     {
-        self.begin_if(self.0.options.writes(), "it is not open for writing", call)
+        self.begin_if(self.0.options.writes(), "the file is not open for writing", call)
     }
 
     fn begin_if<T, F>(
@@ -372,7 +373,7 @@ impl Handle {
     {
         let (number, name) = (self.0.number, self.0.name.clone());
         self.0.node.begin(&self.0.name, move |node| async move {
-            // These writes came before this call.
+            // The program made the queued writes before this call.
             node.take_in_writes().await?;
             let (file, operation) = node.files.begin_call(number, &name)?;
             // The call owns the file, and drops it before the operation ends, as `begin_call` demands.

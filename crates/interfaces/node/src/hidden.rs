@@ -1,6 +1,8 @@
-//! Temporary names of files that are being written: in the directory of the name that the file gets when it is whole.
+//! Temporary names of files that are being written. The temporary name is in the same directory as the final name,
+//! which the file gets when it is complete.
 //!
-//! The namespace marks such a file as unfinished until it is renamed. `starfish rm --unfinished` removes remains.
+//! The namespace marks such a file as unfinished until it is renamed. `starfish rm --unfinished` removes files that
+//! were left unfinished.
 
 use crate::error::Result;
 use crate::random::random;
@@ -8,7 +10,7 @@ use crate::random::random;
 /// Beginning of a temporary name.
 const BEGINNING: &[u8] = b".starfish-";
 
-/// Number of hexadecimal digits that follow.
+/// Number of hexadecimal digits after the beginning.
 const DIGITS: usize = 16;
 
 /// Returns a temporary name in the directory of this path.

@@ -1,9 +1,10 @@
 //! File of the cluster key: its path, its contents, and its permissions.
 //!
-//! The key is 32 bytes as 64 hexadecimal digits. More words may follow: `previous` and the key that this one replaces,
-//! and `clear` if connections are not to be encrypted. The file is copied to all computers of the cluster, so they
-//! agree on all of it. Only its user may read it. It is the first of these: the file that the caller names, the file
-//! that STARFISH_KEY_FILE names, and `starfish/key` in the user's configuration directory.
+//! The key is 32 bytes as 64 hexadecimal digits. Optional words follow: `previous` and the key that this one replaces,
+//! and `clear` if connections are not to be encrypted. The same file is copied to all computers of the cluster, so they
+//! agree on its contents. Only its owner may read it. The key file is the first of these that is named or exists: the
+//! file that the caller names, the file that STARFISH_KEY_FILE names, and `starfish/key` in the user's configuration
+//! directory.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -20,17 +21,18 @@ use crate::error::{Error, ErrorKind, Result};
 /// Environment variable that names the file.
 pub const VARIABLE: &str = "STARFISH_KEY_FILE";
 
-/// Path of the key file for most users, for messages.
+/// Default path of the key file, as messages show it.
 const USUAL: &str = "~/.config/starfish/key";
 
-/// Returns the keys of this user's programs. `named` is the key file that was named for this call.
+/// Returns the keys of this user's programs. `named` is the key file that the caller names, if any.
 ///
 /// Fails if the file is missing, unreadable, malformed or readable by others.
 pub fn find(named: Option<&Path>) -> Result<Keys> {
     read(&path(named)?)
 }
 
-/// Creates the usual key file if no file is named and it is missing. Returns the path of a created file.
+/// Creates the default key file if no key file is named and the default one is missing. Returns the path of the created
+/// file.
 pub fn make_usual(named: Option<&Path>) -> Result<Option<PathBuf>> {
     if named.is_some() || of_environment().is_some() {
         return Ok(None);
@@ -46,7 +48,7 @@ pub fn path(named: Option<&Path>) -> Result<PathBuf> {
     let usual =
         || base_directory("XDG_CONFIG_HOME", ".config").map(|directory| directory.join("starfish/key"));
     named.map(Path::to_owned).or_else(of_environment).or_else(usual).ok_or_else(|| {
-        Error::new(ErrorKind::Invalid, "the key file", "there is no home directory to search")
+        Error::new(ErrorKind::Invalid, "the key file", "the user has no home directory")
             .with_remedy(format!("Name the file with --key FILE or {VARIABLE}"))
     })
 }
@@ -73,14 +75,14 @@ pub fn read(path: &Path) -> Result<Keys> {
     }
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
-        let why = format!("other users may access it: its mode is {mode:04o}");
+        let why = format!("other users may access the file: its mode is {mode:04o}");
         return Err(wrong(&why).with_remedy(format!("chmod 600 {}", path.display())));
     }
     let mut text = String::new();
-    // Read a little more than a key file can have; a longer file is rejected.
+    // Read more bytes than a valid key file has, so that a longer file is rejected.
     file.take(1024).read_to_string(&mut text).map_err(|error| wrong(&error))?;
     parse(&text).ok_or_else(|| {
-        let why = format!("it is not {} hexadecimal digits", 2 * Key::BYTES);
+        let why = format!("the key must be {} hexadecimal digits", 2 * Key::BYTES);
         wrong(&why).with_remedy("Copy it again from a computer where it is correct")
     })
 }
@@ -107,8 +109,8 @@ fn parse_key(text: &str) -> Option<Key> {
     Some(Key::new(bytes))
 }
 
-/// Draws a new key and writes it to a file that only its user may read. Returns false, and leaves the file unchanged,
-/// if it exists. Connections with this key are encrypted if `encrypts` is set.
+/// Draws a new key and writes it to a file that only the owner may read. If the file exists, leaves it unchanged and
+/// returns false. Connections with this key are encrypted if `encrypts` is set.
 pub fn make(path: &Path, encrypts: bool) -> Result<bool> {
     if path.exists() {
         return Ok(false);
@@ -123,7 +125,7 @@ pub fn make(path: &Path, encrypts: bool) -> Result<bool> {
 
 /// Replaces the key in this file by a new one, and keeps the old one as the previous key, which nodes accept, too.
 ///
-/// Fails if there is a previous key already: some nodes may have only that one.
+/// Fails if there is a previous key already, since some nodes may still have only that key.
 pub fn rotate(path: &Path) -> Result<Keys> {
     let before = read(path)?;
     if before.previous.is_some() {
@@ -143,7 +145,7 @@ pub fn rotate(path: &Path) -> Result<Keys> {
 pub fn finish_rotation(path: &Path) -> Result<Keys> {
     let before = read(path)?;
     if before.previous.is_none() {
-        return Err(failed(path, &"it has no previous key"));
+        return Err(failed(path, &"the file has no previous key"));
     }
     replace(path, Keys { previous: None, ..before })
 }
@@ -170,7 +172,7 @@ fn write(
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let written = writeln!(file, "{}", text(keys)).and_then(|()| file.sync_all());
     let published = written.and_then(|()| publish(&new, path));
-    // Remove the file in any case: it would remain as an unused key.
+    // Remove the temporary file in any case, so that no copy of the key remains.
     let _ = fs::remove_file(&new);
     published
 }
@@ -193,9 +195,9 @@ pub fn text(keys: &Keys) -> String {
 pub fn remedy(mismatch: KeyMismatch, path: Option<&Path>, there: &str) -> String {
     let here = path.map_or_else(|| USUAL.to_owned(), |path| path.display().to_string());
     let other = match mismatch {
-        KeyMismatch::Differ => "One of the two belongs to another cluster",
-        KeyMismatch::ClearHere => "The key file here says `clear`, and the one there does not",
-        KeyMismatch::ClearThere => "The key file there says `clear`, and the one here does not",
+        KeyMismatch::Differ => "One of the two key files belongs to another cluster",
+        KeyMismatch::ClearHere => "The key file here contains `clear`, and the one there does not",
+        KeyMismatch::ClearThere => "The key file there contains `clear`, and the one here does not",
     };
     format!(
         "{other}. Replace the wrong key file by a copy of the right one, with mode 0600 (scp -p), or name \

@@ -1,8 +1,8 @@
 //! Pages lent by the node thread to an application's thread.
 //!
-//! A page is a payload, whose memory is counted by an `Rc` and so bound to the node thread. Copying it for every reader
-//! would cost a second copy; atomic counts would slow down the simulator. So the node thread keeps the payload in its
-//! [`LentPages`] and lends an address:
+//! A page is a payload. Its memory has an `Rc` as reference count, so it is bound to the node thread. Copying the page
+//! for every reader would be a second copy; atomic reference counts would slow down the simulator. So the node thread
+//! keeps the payload in its [`LentPages`] and lends an address:
 //!
 //! ```text
 //!   node thread                                application's thread
@@ -12,11 +12,11 @@
 //!      +---- checks when it lends again --- returned: numbers <----------+
 //! ```
 //!
-//! The `unsafe` below, the only one of this crate, is sound for these reasons:
+//! The `unsafe` code in this file is sound for these reasons:
 //!
-//! - *The memory stays valid.* A lent payload stays in its `LentPages` until its number is among the returned ones, and
-//!   a number gets there only when its `LentPage` is dropped. If a `LentPages` is dropped before, for example because
-//!   the node thread panics, it leaks lent memory instead of freeing it.
+//! - *The memory stays valid.* A lent payload stays in its `LentPages` until its number is in the list of returned
+//!   numbers, and only the drop of its `LentPage` adds a number to this list. If a `LentPages` is dropped earlier, for
+//!   example because the node thread panics, it leaks lent memory instead of freeing it.
 //! - *The memory does not change.* The memory behind a payload is changed only through the one `Rc` to it
 //!   (`Rc::get_mut`, in `crates/machines/machine/src/payload.rs`). While the `LentPages` has its clone, no other `Rc`
 //!   to the memory is the only one, and the `LentPages` changes nothing.
@@ -42,8 +42,8 @@ pub(crate) struct LentPages {
     returned: EndedLeases,
 }
 
-/// Lent page of the page cache, or a part of one. Dropping it returns the memory to the cache. If it is dropped after
-/// the node thread has ended, that memory leaks.
+/// Lent page of the page cache, or a part of one. Dropping it returns the memory to the cache. If the page is dropped
+/// after the node thread has ended, its memory leaks.
 pub struct LentPage {
     address: *const u8,
     bytes: usize,
@@ -51,7 +51,7 @@ pub struct LentPage {
     returned: EndedLeases,
 }
 
-#[expect(unsafe_code, reason = "bytes that nobody changes and that stay until this is dropped: see above")]
+#[expect(unsafe_code, reason = "the bytes stay valid and unchanged until the drop: see above")]
 // SAFETY: a `LentPage` only reads bytes at its address, and they do not change as long as it exists.
 unsafe impl Send for LentPage {}
 
@@ -86,7 +86,7 @@ impl Drop for LentPages {
     fn drop(&mut self) {
         self.take_back();
         if !self.lent.is_empty() {
-            // Another thread still reads these.
+            // Other threads may still read these pages.
             mem::forget(mem::take(&mut self.lent));
         }
     }
@@ -94,7 +94,7 @@ impl Drop for LentPages {
 
 impl LentPage {
     /// Returns the bytes of the page, at least one.
-    #[expect(unsafe_code, reason = "they stay and do not change as long as `self` is there: see above")]
+    #[expect(unsafe_code, reason = "the bytes stay valid and unchanged as long as `self` exists: see above")]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the bytes of a slice that is valid and unchanged until `self` is dropped.
         unsafe { slice::from_raw_parts(self.address, self.bytes) }

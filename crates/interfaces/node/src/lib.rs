@@ -37,14 +37,14 @@
 //! - [`agents`]: the agents of the file system; [`key`]: the secret shared with them; `random.rs`: identities.
 //! - `thread.rs`: the node thread; `client_node.rs`: its client.
 //! - `contents.rs`: files by their paths; `stat.rs`: metadata of a file.
-//! - `hidden.rs`: temporary names of files that are not whole yet.
+//! - `hidden.rs`: temporary names of incomplete files.
 //! - `open_file.rs`: the node thread's half of an open file; `uncached_reads.rs`: reads that bypass the page cache.
 //! - `lease.rs`: pages lent to other threads.
-//! - `write_queue.rs`: writes on their way to the write cache; `cached_write.rs`: its input; `queue_drain.rs`: its
-//!   output.
+//! - `write_queue.rs`: the queue of writes to the write cache; `cached_write.rs` fills this queue; `queue_drain.rs`
+//!   empties it.
 //! - `temporary_paths.rs`: files that are removed with the session.
-//! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread.
-//! - [`whole_file`]: files copied in and out; [`sparse`]: their holes.
+//! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no separate node thread.
+//! - [`whole_file`]: copies whole files to and from the agents; [`sparse`]: holes of these files.
 //! - [`BlockingWork`] in `blocking_work.rs`: work that would block a node.
 //! - [`AgentService`] in `serving.rs`: the other side, an agent.
 //! - [`Team`] in `team.rs`: processes with barriers and collective reads and writes; `teams.rs`: those of a node
@@ -52,7 +52,8 @@
 //! - `team_connect.rs`: connections between the members of a team.
 //! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread.
 //! - `node_trace.rs`: the work of a node of this process, added to a trace file.
-//! - [`TracedCall`] in `traced_call.rs`: the program's calls that cause it; `thread_clock.rs`: times of these calls.
+//! - [`TracedCall`] in `traced_call.rs`: the calls of the program that cause this work; `thread_clock.rs`: times of
+//!   these calls.
 //! - `names.rs`, `error.rs`, `errno.rs`: errors, with the agent and a remedy; `counted.rs`: counts in messages.
 //!
 //! Not here, on purpose: positions and buffers (crate `pdiol`); prefetching, eviction and writing behind (the page

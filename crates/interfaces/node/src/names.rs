@@ -22,7 +22,8 @@ fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Pat
             ))
         }
         machine::Error::OtherVersion { theirs, ours, .. } => {
-            let why = format!("it uses protocol version {theirs}, this program version {ours}");
+            let why =
+                format!("the agent uses protocol version {theirs}, and this program uses version {ours}");
             named(ErrorKind::Protocol, why)
                 .with_remedy("Install the same version of Starfish on both computers")
         }
@@ -53,7 +54,7 @@ const REMEDY_FOR_DISK: &str = "Is the disk mounted? Mount it and restart the age
                                it can still be used";
 
 impl Names {
-    /// Adds the name of an agent. Fails with the known name if this node already has one.
+    /// Adds the name of an agent. If the node already has a name, fails and returns that name.
     pub(crate) fn enter(&mut self, node: NodeId, agent: &Agent) -> std::result::Result<(), &str> {
         if let Some(known) = self.present.iter().position(|(other, _)| *other == node) {
             return Err(&self.present[known].1.name);
@@ -97,7 +98,7 @@ impl Names {
         self.present.iter().find(|(other, _)| *other == node).map(|(_, agent)| agent)
     }
 
-    /// Returns the user's name of an agent, if it is one of these.
+    /// Returns the user's name of an agent that answers; `None` for other nodes.
     pub(crate) fn of(&self, node: NodeId) -> Option<&str> {
         self.agent(node).map(|agent| agent.name.as_str())
     }
@@ -121,7 +122,7 @@ impl Names {
                 fs::Error::MissingStripe { index, count, .. } => {
                     (format!("stripe {index} of {count}"), absence.kind())
                 }
-                // Do not report the agent as unreachable: only this part of the file is missing.
+                // The kind is that of a missing part of the file, not of an unreachable agent.
                 fs::Error::UnknownDisk { identity, .. } => {
                     (format!("disk {identity:016x}, which has a stripe of the file,"), kind_of(error))
                 }
@@ -147,7 +148,7 @@ impl Names {
         for (node, agent) in &self.present {
             text = text.replace(&node.to_string(), &format!("agent {}", agent.name));
         }
-        // Strip the subject, which the error prints already.
+        // Strip the subject from the reason, because the error prints the subject already.
         let about = [format!("{what}: "), format!("{what:?} ")];
         let why = about.iter().find_map(|about| text.strip_prefix(about)).unwrap_or(&text);
         let log = error.node().and_then(|node| self.agent(node)).and_then(|agent| agent.log.as_deref());
@@ -161,8 +162,8 @@ impl Names {
     }
 }
 
-/// Combines several errors into one. Kind, subjects and remedy are those of the first reason; the other reasons follow,
-/// each with its agents.
+/// Combines several errors into one. The kind, subjects and remedy come from the errors with the first reason. The
+/// other reasons follow, each with its agents.
 fn in_one(errors: &[Error]) -> Option<Error> {
     let [first, others @ ..] = errors else { return None };
     if others.is_empty() {
@@ -221,8 +222,8 @@ mod tests {
     #[test]
     fn a_key_mismatch_is_reported_with_the_file_and_a_remedy() {
         for (mismatch, part) in [
-            (KeyMismatch::ClearHere, "The key file here says `clear`"),
-            (KeyMismatch::ClearThere, "The key file there says `clear`"),
+            (KeyMismatch::ClearHere, "The key file here contains `clear`"),
+            (KeyMismatch::ClearThere, "The key file there contains `clear`"),
             (KeyMismatch::Differ, "The file is /my/key here"),
         ] {
             let error = machine::Error::OtherKey { what: "connecting".into(), mismatch };

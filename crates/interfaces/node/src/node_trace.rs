@@ -16,7 +16,7 @@ use trace::{ProcessInfo, ProcessNumber};
 use crate::client_node::hostname;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Number of bytes that identify a trace file.
+/// Length in bytes of the mark at the start of a trace file.
 const MARK_BYTES: u64 = 8;
 
 /// Recording of a node's work, in memory, until it [ends](Self::end).
@@ -42,7 +42,7 @@ impl NodeTrace {
     /// Appends the records to the file.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the file cannot be written.
     pub fn end(self) -> Result<()> {
         self.machine.notes().stop();
         let section =

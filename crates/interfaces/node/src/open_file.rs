@@ -23,11 +23,11 @@ pub(crate) struct OpenFile {
     /// Path by which it was opened; `None` if it was opened by its number.
     path: Option<Vec<u8>>,
     file: OpenTreeFile<RealMachine>,
-    /// Calls in flight: the file is closed after them.
+    /// Calls in flight: the file is closed only after all of them have ended.
     calls: InFlight,
     /// True if a close failed because written data could not be flushed.
     is_unclosed: Cell<bool>,
-    /// True if this client knows the end of the file, unless another client is appending just now.
+    /// True if this client knows the size of the file, apart from appends that other clients are making at the moment.
     knows_end: Cell<bool>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Adds a file, which was opened by its path, or without a path by its number. Returns the number for handles.
+    /// Adds a file that was opened by `path`, or by its number if there is no path. Returns the number for handles.
     pub(crate) fn enter(
         &self,
         client: &Rc<ClientNode>,
@@ -80,7 +80,7 @@ impl OpenFiles {
             return Err(error);
         }
         let OpenFile { client, name, file, .. } =
-            Rc::into_inner(file).expect("a call lets go of the file before it ends");
+            Rc::into_inner(file).expect("every call drops the file before it ends");
         client.explained(&name, file.close().await)
     }
 
@@ -131,7 +131,7 @@ impl OpenFile {
         Ok(if read == 0 { Vec::new() } else { vec![self.lend(memory.get(0, read))] })
     }
 
-    /// Reads bytes from an offset on, in pages: fewer at the end of the file. All of their pages are requested at once.
+    /// Reads bytes from an offset on, in pages; returns fewer at the end of the file. Requests all pages at once.
     pub(crate) async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<LentPage>> {
         if let Some(cache) = self.writer() {
             return self.read_written(cache, offset, bytes).await;
@@ -148,8 +148,8 @@ impl OpenFile {
         Ok(lent)
     }
 
-    /// Reads bytes from an offset on, in pages: fewer at the end of the file. Bytes missing in the page cache are
-    /// requested at once, and do not enter it.
+    /// Reads bytes from an offset on, in pages; returns fewer at the end of the file. Requests all bytes that the page
+    /// cache lacks at once, without adding them to the cache.
     pub(crate) async fn read_alone(&self, offset: u64, bytes: u64) -> Result<Vec<LentPage>> {
         if let Some(cache) = self.writer() {
             return self.read_written(cache, offset, bytes).await;
@@ -166,8 +166,9 @@ impl OpenFile {
         Ok(lent)
     }
 
-    /// Reads the page at an offset, from there on, and following ones that are ready then, up to `most` bytes; none at
-    /// the end of the file. The caller will read `wanted` bytes: their pages are requested at once.
+    /// Reads the page that contains an offset, from the offset on, and the following pages that are then ready, up to
+    /// `most` bytes; no page at the end of the file. The caller will read `wanted` bytes, so all their pages are
+    /// requested at once.
     pub(crate) async fn read_ready(&self, offset: u64, wanted: u64, most: u64) -> Result<Vec<LentPage>> {
         let (page_bytes, wanted_end) = (self.file.paged().page_bytes(), offset.saturating_add(wanted));
         if let Some(cache) = self.writer() {
@@ -182,7 +183,7 @@ impl OpenFile {
             }
             at += page.len();
             lent.push(self.lend(page));
-            // A page that ends early is the last.
+            // A short page is the last page of the file.
             if !at.is_multiple_of(page_bytes) {
                 break;
             }
@@ -209,7 +210,7 @@ impl OpenFile {
     }
 
     /// Writes at the end. Returns the offset. Other clients may have appended since this client last sent all its data
-    /// to the agents. Then the size is requested again, as late as possible.
+    /// to the agents. In this case requests the size again, as late as possible.
     pub(crate) async fn append(&self, bytes: Vec<u8>) -> Result<u64> {
         let Some(cache) = &self.client.write_cache else {
             return self.explained(self.file.append(Payload::from(bytes)).await);
@@ -224,7 +225,8 @@ impl OpenFile {
         Ok(end)
     }
 
-    /// Reads a selection, alone or with the other members at their team's `turn`. Returns the existing bytes.
+    /// Reads a selection, alone or with the other members at their team's `turn`. Returns the bytes before the end of
+    /// the file.
     pub(crate) async fn read_selected(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
@@ -239,7 +241,7 @@ impl OpenFile {
     }
 
     /// Reads a selection like [`read_selected`](Self::read_selected), into memory of the length of the selection. Bytes
-    /// beyond the end of the file leave the memory unchanged. Returns the number of existing bytes.
+    /// beyond the end of the file leave the memory unchanged. Returns the number of bytes before the end of the file.
     pub(crate) async fn read_selected_into(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
@@ -353,8 +355,8 @@ impl OpenFile {
         self.explained(self.file.flush().await)
     }
 
-    /// Has the members of the job flush, if this one has unflushed writes to the file. Then reports the end of this
-    /// member's writes to the namespace, even if another member started the flush.
+    /// If this member has unflushed writes to the file, requests a flush by all members of the job. Then reports the
+    /// end of this member's writes to the namespace, even if another member started the flush.
     async fn flush_written(&self) -> Result<()> {
         let Some(cache) = self.writer() else { return Ok(()) };
         if cache.end_of(self.file()) > 0 {
@@ -362,7 +364,8 @@ impl OpenFile {
         }
         match self.file().uncounted_end() {
             0 => Ok(()),
-            // Members of a job do not learn of each other's writes to the file.
+            // Each member must report its writes itself, since members of a job do not know each other's writes to the
+            // file.
             end => self.explained(self.file.wrote_past_cache(end, end).await),
         }
     }

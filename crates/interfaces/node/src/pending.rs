@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Answer to a call in flight, to be [waited](Self::wait) for or awaited in any executor.
 ///
 /// The call is carried out even if this is dropped. If the node thread cannot carry it out, the answer is an error.
-#[must_use = "it says whether the call has failed"]
+#[must_use = "the answer contains the error of a failed call"]
 #[derive(Debug)]
 pub struct Pending<T> {
     /// Subject of the call, for errors.

@@ -15,7 +15,7 @@ use crate::write_queue::{QueuedWrites, WriteQueue};
 /// Node thread's end of the queue.
 pub(crate) struct QueueDrain {
     queue: Arc<WriteQueue>,
-    /// Permit for one task at a time, so that writes stay in order.
+    /// Permit that one task at a time holds, so that writes stay in order.
     turn: Permits,
     /// Writes taken out of the queue that are not in the cache yet.
     left: RefCell<QueuedWrites>,
@@ -26,7 +26,7 @@ impl QueueDrain {
         QueueDrain { queue, turn: Permits::new(1), left: RefCell::default() }
     }
 
-    /// Moves all queued writes into the write cache. Fails if there is no room, and none can be made.
+    /// Moves all queued writes into the write cache. Fails if the cache is full and cannot be flushed.
     pub(crate) async fn take_in(&self, files: &OpenFiles, cache: &WriteCache<RealMachine>) -> Result<()> {
         let _turn = self.turn.take().await;
         let left = self.left.take();
@@ -60,7 +60,8 @@ impl QueueDrain {
                     drop(call);
                     made
                 }
-                // The handle was closed while another thread wrote: these writes belong to no file any more.
+                // The handle was closed while another thread wrote: drop these writes, which belong to no open file any
+                // more.
                 Err(_) => count,
             };
             at += writes[..made].iter().map(|write| write.bytes).sum::<u64>();

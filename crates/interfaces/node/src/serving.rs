@@ -1,12 +1,12 @@
-//! I/O node of the real machine, the core of every agent: the program's and those of tests.
+//! I/O node of the real machine: the core of every agent, in the program and in tests.
 
 use fs::{IoNodeCounts, IoNodeService, IoNodeSettings};
 use real::RealMachine;
 
 /// I/O node that serves requests and counts them.
 ///
-/// This is [`IoNodeService`] instantiated for the real machine. That generates much code, so it is done once here, not
-/// in each program and test.
+/// This is [`IoNodeService`] instantiated for the real machine. The instance is in this crate because compiling it
+/// takes long: programs and tests share it.
 #[derive(Clone)]
 pub struct AgentService(IoNodeService<RealMachine>);
 

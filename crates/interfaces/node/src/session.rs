@@ -38,7 +38,7 @@ impl Session {
     }
 
     /// Asks the agents for their disks, unless these are known already. Opening or creating a file does the same, so
-    /// the first file is opened sooner after this.
+    /// the first open is faster after this call.
     ///
     /// # Errors
     /// If an agent does not answer.
@@ -91,12 +91,12 @@ impl Session {
         self.node.call(&name, move |node| async move { contents::stat(&node.client, &owned, &path).await })
     }
 
-    /// Removes a file, or the remains of one.
+    /// Removes a file, or what is left of a damaged one.
     pub fn unlink(&self, name: &str) -> Result<()> {
         self.unlink_path(name.as_bytes())
     }
 
-    /// Removes a file, or the remains of one, by a path that need not be UTF-8.
+    /// Removes a file, or what is left of a damaged one, by a path that need not be UTF-8.
     pub fn unlink_path(&self, path: &[u8]) -> Result<()> {
         let (name, path) = (String::from_utf8_lossy(path).into_owned(), path.to_vec());
         let owned = name.clone();
@@ -114,8 +114,8 @@ impl Session {
         self.node.call("cannot list the files", |node| async move { contents::list(&node.client).await })
     }
 
-    /// Copies a whole file to `output` and returns `output`. Bypasses the page cache: unsent writes of this session are
-    /// missing. Calls `moved` with the number of further bytes that have arrived.
+    /// Copies a whole file to `output` and returns `output`. Bypasses the page cache, so the copy lacks unsent writes
+    /// of this session. Calls `moved` with the number of further bytes that have arrived.
     ///
     /// # Errors
     /// Those of the file, and of writing to `output`.
@@ -143,9 +143,9 @@ impl Session {
         })?
     }
 
-    /// Creates a file, and begins to copy the contents of `input` to it, bypassing the page cache. The answer has the
-    /// input and its number of bytes; then the file is on the disks. Calls `moved` with the number of further bytes
-    /// that were sent.
+    /// Creates a file, and begins to copy the contents of `input` to it, bypassing the page cache. The answer contains
+    /// the input and its number of bytes; when it arrives, the file is on stable storage. Calls `moved` with the number
+    /// of further bytes that were sent.
     ///
     /// If copying fails, the file stays, with the bytes that were copied.
     ///

@@ -12,7 +12,7 @@ use crate::agents::Agent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::size::Size;
 
-/// Environment variable that chooses the interface to the operating system.
+/// Environment variable that chooses the interface to the operating system (the driver).
 const DRIVER: &str = "STARFISH_DRIVER";
 
 /// Environment variable with the seconds to wait for an agent that does not answer.
@@ -44,9 +44,9 @@ pub struct Settings {
     pub prefetch: Prefetch,
     /// True if a write returns when the page cache has the data, false if it returns when the agents have them.
     pub write_behind: bool,
-    /// Write cache for files, if there is one; the page cache is only for reading then.
+    /// Write cache for files, if any. The page cache then only serves reads.
     pub write_cache: Option<CacheWrites>,
-    /// Block size of new files in bytes, which is also that of their pages.
+    /// Block size of new files in bytes, which is also the size of their pages.
     pub block_bytes: u64,
     /// Number of disks to stripe new files over; `None` for all.
     pub disks: Option<NonZeroU32>,
@@ -60,15 +60,15 @@ pub struct Settings {
     pub sockets: SocketBuffers,
     /// Trace file to which the node thread appends its records when it ends, if any.
     pub trace: Option<PathBuf>,
-    /// Receiver of reports that no caller gets.
+    /// Receiver of reports that are returned to no caller.
     pub reporter: Reporter,
 }
 
 impl Settings {
-    /// Size of blocks and pages in bytes, that of the thesis, for files that programs create through this session.
+    /// Size of blocks and pages in bytes, as in the thesis, of files that programs create through a session.
     pub const BLOCK_BYTES: u64 = 64 << 10;
 
-    /// Size of the page cache in bytes, that of the thesis.
+    /// Size of the page cache in bytes, as in the thesis.
     pub const CACHE_BYTES: u64 = 256 << 20;
 
     /// Returns the default settings: 256 MiB of cache, an adaptive window, writing behind, blocks of 64 KiB, all disks.
@@ -112,9 +112,9 @@ impl Settings {
     }
 }
 
-/// A session's part of a write cache (ENWRICH). Written data stay in the memory of the program that wrote them. All
-/// sessions that name the same job flush together: the agents fetch the data in the order of their disks. The manual's
-/// page on write caches says when data are durable.
+/// Write cache of a session (ENWRICH). Written data stay in the memory of the program that wrote them until they are
+/// flushed. All sessions that name the same job flush together: the agents fetch the data in the order of their disks.
+/// The manual's page on write caches explains when data are durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheWrites {
     /// Memory for unflushed writes, in bytes.
@@ -215,8 +215,8 @@ impl OpenOptions {
     }
 
     /// Sets append access: every write goes to the end of the file. Concurrent appends never overwrite each other,
-    /// except through write caches. A session with a write cache appends after another session's data only if these
-    /// were sent to the agents before and this session has sent its own data since.
+    /// except through write caches. A session with a write cache appends after another session's data only if the other
+    /// session has sent them to the agents, and this session has afterwards sent its own data.
     pub const fn append(self, append: bool) -> Self {
         OpenOptions { append, ..self }
     }
@@ -246,7 +246,7 @@ impl OpenOptions {
         OpenOptions { disks: Some(disks), ..self }
     }
 
-    /// Places a created file on this disk alone: disk *i* is that of stripe *i* of a file over all disks.
+    /// Places a created file on this disk alone. Disk *i* is the disk that has stripe *i* of a file over all disks.
     pub const fn on_disk(self, disk: u32) -> Self {
         OpenOptions { disk: Some(disk), ..self }
     }
@@ -262,7 +262,7 @@ impl OpenOptions {
         self.write || self.append
     }
 
-    /// Returns the use that other clients learn of.
+    /// Returns the kind of use that is reported to other clients.
     pub(crate) fn used_for(self) -> OpenFor {
         if self.writes() { OpenFor::Writing } else { OpenFor::Reading }
     }
@@ -272,7 +272,7 @@ impl OpenOptions {
         self.read
     }
 
-    /// True if the file is written at its end only.
+    /// Returns true if all writes append to the file.
     pub fn appends(self) -> bool {
         self.append
     }

@@ -1,6 +1,6 @@
-//! Holes: a copy skips them on both sides, so they stay holes.
+//! Holes: a copy skips holes on both sides, so they stay holes.
 //!
-//! A hole is a range of a file that was never written; it reads as zeros and takes no room. A side that cannot
+//! A hole is a range of a file that was never written; it reads as zeros and takes no disk space. A side that cannot
 //! distinguish holes from written zeros is [`Dense`].
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use nix::errno::Errno;
 use nix::unistd::{Whence, lseek};
 
-/// Zeros to write, a portion at a time, where no hole can be left.
+/// Zeros that a writer without holes writes, a portion at a time.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Hole that begins at the position of a reader.
@@ -18,7 +18,7 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 pub struct Hole {
     /// Length in bytes; 0 if there are data.
     pub bytes: u64,
-    /// True if nothing follows the hole.
+    /// True if no data follow the hole.
     pub is_last: bool,
 }
 
@@ -27,7 +27,7 @@ pub trait SparseRead: Read {
     /// Returns the hole that begins at the next byte.
     ///
     /// # Errors
-    /// If the kind of the next byte cannot be determined.
+    /// If it cannot be determined whether the next byte is in a hole.
     fn hole(&mut self) -> io::Result<Hole>;
 
     /// Skips `bytes` bytes, which lie in the hole that begins here.
@@ -46,7 +46,7 @@ pub trait SparseWrite: Write {
     fn leave_hole(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-/// Reader or writer without holes: a stream, or bytes in memory. Each of its bytes is read and written.
+/// Reader or writer without holes: a stream, or bytes in memory. All bytes are read or written, including zeros.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dense<T>(pub T);
 
@@ -94,7 +94,7 @@ pub struct SparseFile {
     file: File,
     /// True if the file system reports the ranges with data.
     reports_holes: bool,
-    /// Range of data found last. There are no other data between the start of that search and this range.
+    /// Range of data found by the last search. No data lie between the start of that search and this range.
     data: Range<u64>,
 }
 
@@ -170,7 +170,7 @@ impl Write for SparseFile {
 impl SparseWrite for SparseFile {
     fn leave_hole(&mut self, bytes: u64) -> io::Result<()> {
         let end = self.file.seek(SeekFrom::Current(bytes.cast_signed()))?;
-        // Extend the file now: maybe no data follow the hole.
+        // Extend the file now, because possibly no data follow the hole.
         self.file.set_len(end)
     }
 }

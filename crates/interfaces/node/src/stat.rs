@@ -8,7 +8,7 @@ use namespace::{Inode, UnixTime};
 pub struct Stat {
     /// Size in bytes.
     pub bytes: u64,
-    /// Block size in bytes, which is also that of pages.
+    /// Block size in bytes, which is also the size of pages.
     pub block_bytes: u64,
     /// Number of stripes, each on another disk.
     pub stripes: u32,

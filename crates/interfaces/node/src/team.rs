@@ -21,9 +21,9 @@ use crate::thread::{Node, NodeThread, undisturbed};
 /// Processes that act collectively, from any thread. Clones share the membership; the process leaves the team when the
 /// last clone is dropped.
 ///
-/// All members make the same calls in the same order. Calls are carried out one after the other: each gets its place in
-/// that order when it is made, before it returns its [`Pending`]. A call that fails for one member fails for all. When
-/// a member disconnects or leaves, all later calls fail without waiting for it.
+/// All members make the same calls in the same order. Calls are carried out one after another, in the order in which
+/// they are made: a call gets its place before it returns its [`Pending`]. A call that fails for one member fails for
+/// all. When a member disconnects or leaves, all later calls fail without waiting for it.
 #[derive(Clone)]
 pub struct Team(Arc<Shared>);
 
@@ -35,16 +35,16 @@ struct Shared {
     number: u64,
     /// Number of calls so far.
     calls: AtomicU32,
-    /// True if the members are connected to each other. It changes at collective calls, and is the same for all members
-    /// at each.
+    /// True if the members are connected to each other. It changes only in collective calls, and is the same for all
+    /// members in each of them.
     is_connected: Arc<AtomicBool>,
     node: Arc<NodeThread>,
 }
 
 impl Session {
     /// Makes this process member `rank` (from 0) of a team of `size`. Blocks until all members have called this with
-    /// the same name. It must be a valid file name that no other team uses at that time. The members may be on several
-    /// hosts; they must know the same agents. A team of one sends no request.
+    /// the same name. The name must be a valid file name that no other team uses at that time. The members may be on
+    /// several hosts; they must know the same agents. A team of one sends no request.
     ///
     /// # Errors
     /// If the rank is invalid, or two members use the same rank or different sizes; or if a member disconnects before
@@ -86,21 +86,21 @@ impl Team {
     }
 
     /// Reads this member's selection of a file of the namespace, together with the selections of the other members,
-    /// which may be empty, equal or different. The bytes are consecutive in the order of the file, and fewer if the
-    /// file ends before the last of them. Holes are zeros.
+    /// which may be empty, equal or different. Returns the selected bytes in the order of the file without gaps, and
+    /// fewer if the file ends before the last of them. Holes are zeros.
     ///
-    /// Earlier writes of all members through their sessions are in the file.
+    /// The read sees earlier writes of all members through their sessions.
     ///
     /// # Errors
-    /// If the file is not open for reading, or not all of it can be read.
+    /// If the file is not open for reading, or a part of the selection cannot be read.
     pub fn read(&self, file: &Handle, selection: Selection, how: SelectedSettings) -> Pending<Vec<u8>> {
         self.begin_reading(file, how, async move |file, turn| {
             file.read_selected(Some(turn), &selection, how).await
         })
     }
 
-    /// Reads like [`read`](Self::read), into memory lent until completion, which is as long as the selection. Returns
-    /// the number of existing bytes; the memory behind them is unchanged.
+    /// Reads like [`read`](Self::read), into memory that is lent until completion and is as long as the selection.
+    /// Returns the number of bytes before the end of the file; the rest of the memory is unchanged.
     pub fn read_into(
         &self,
         file: &Handle,
@@ -109,7 +109,7 @@ impl Team {
         how: SelectedSettings,
     ) -> Pending<u64> {
         self.begin_reading(file, how, async move |file, turn| {
-            // This is the known size: other clients may have extended the file.
+            // The known size is a lower bound, because other clients may have extended the file.
             let sure = selection.bytes_before(file.known_bytes());
             let loan = Loan::of(memory, sure);
             let read = file.read_selected_into(Some(turn), &selection, &loan, how).await?;
@@ -123,7 +123,7 @@ impl Team {
         T: Send + 'static,
         F: AsyncFnOnce(Rc<OpenFile>, &TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
     {
-        let opened = self.usable(file, file.options().reads(), "it is not open for reading");
+        let opened = self.usable(file, file.options().reads(), "the file is not open for reading");
         self.begin_moving(
             file.shared_name(),
             TeamStep::read(how.method),
@@ -141,12 +141,12 @@ impl Team {
     /// several members selected gets the value of one of them. The file ends at least at the last selected byte of any
     /// member.
     ///
-    /// On completion, the data of all members are at the disks, and the members' page caches and the namespace have the
-    /// new state.
+    /// On completion, the agents have the data of all members, and the members' page caches and the namespace reflect
+    /// the write.
     ///
     /// # Errors
-    /// If the file is not open for writing, the number of bytes differs from the selection's, there is no room, or an
-    /// agent cannot do it.
+    /// If the file is not open for writing, the number of bytes differs from the selection's, a disk is full, or an
+    /// agent fails.
     pub fn write(
         &self,
         file: &Handle,
@@ -176,7 +176,7 @@ impl Team {
     where
         F: AsyncFnOnce(Rc<OpenFile>, &TeamTurn<'_, RealMachine>) -> Result<()> + Send + 'static,
     {
-        let opened = self.usable(file, file.options().writes(), "it is not open for writing");
+        let opened = self.usable(file, file.options().writes(), "the file is not open for writing");
         self.begin_moving(
             file.shared_name(),
             TeamStep::write(how.method),
@@ -193,7 +193,7 @@ impl Team {
     /// storage. Afterwards each member reads the data of the others.
     ///
     /// # Errors
-    /// The first unreported failure of any member's writes, or if an agent cannot do it.
+    /// The first unreported failure of any member's writes, or the failure of an agent.
     pub fn sync(&self, file: &Handle) -> Pending<()> {
         let opened = self.number_of(file);
         self.begin_on(file.shared_name(), TeamStep::Sync, opened, async move |node, file, turn| {
@@ -224,7 +224,7 @@ impl Team {
     /// Returns the number of a file, if it is open in the session of this team.
     fn number_of(&self, file: &Handle) -> Result<u64> {
         file.number_on(&self.0.node).ok_or_else(|| {
-            let why = format!("it is open in another session than that of the team {}", self.0.name);
+            let why = format!("the file is open in another session than that of the team {}", self.0.name);
             Error::new(ErrorKind::Invalid, file.name(), why)
         })
     }

@@ -1,5 +1,4 @@
-//! Temporary files, whose names are removed with the session. A program may have marked a file as temporary and closed
-//! it long before that.
+//! Temporary files, whose names are removed when the session ends. The program may have closed such a file long before.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,8 +28,8 @@ impl TemporaryPaths {
         }
     }
 
-    /// Removes the names that still belong to these files. Tries all, and then returns the first failure. `explained`
-    /// translates the outcome of a path's removal into the user's terms.
+    /// Removes the names that still belong to these files. Tries all names, and then returns the first failure.
+    /// `explained` translates the outcome of a path's removal into the user's terms.
     pub(crate) async fn remove_all(
         &self,
         tree: &Tree<RealMachine>,

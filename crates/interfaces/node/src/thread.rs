@@ -26,7 +26,7 @@ use crate::teams::Teams;
 use crate::thread_clock::ThreadClock;
 use crate::write_queue::WriteQueue;
 
-/// Subject of errors of the write cache that belong to no call on a file.
+/// Subject of write-cache errors that no call on a file caused.
 const FLUSHING: &str = "cannot flush the write cache";
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
@@ -50,21 +50,21 @@ impl Node {
         }
     }
 
-    /// Fails with an unreported failure of the write cache, if there is one.
+    /// Returns an unreported failure of the write cache, if there is one.
     pub(crate) async fn report_failed_flush(&self) -> Result<()> {
         let reported = match &self.client.write_cache {
             Some(cache) => self.client.explained(FLUSHING, cache.check()),
             None => Ok(()),
         };
-        // Writes that did not get into the cache are tried again; a failed flush is reported once.
+        // Writes that did not fit into the cache are tried again; a failed flush is reported once.
         let taken = self.take_in_writes().await;
         reported.and(taken)
     }
 
-    /// Closes the file of this number, with all its written data. If they cannot be flushed, the file stays open until
-    /// they can.
+    /// Closes the file of this number, with all its written data. If the data cannot be flushed, the file stays open
+    /// until a later flush succeeds.
     pub(crate) async fn close_file(&self, number: u64, name: &str) -> Result<()> {
-        // Empty the queue first: after the close, writes without room in the cache would belong to no file.
+        // Empty the queue first: after the close, writes that do not fit into the cache would belong to no file.
         let closed = match self.take_in_writes().await {
             Ok(()) => self.files.close(number, name).await,
             Err(error) => Err(error),
@@ -75,7 +75,7 @@ impl Node {
         closed
     }
 
-    /// Waits until the contents of files that have lost their names are removed.
+    /// Waits until the contents of unlinked files are removed.
     pub(crate) async fn contents_removed(&self) {
         self.client.tree.contents_removed().await;
     }
@@ -114,7 +114,7 @@ impl NodeThread {
         let is_traced = settings.trace.is_some();
         let queue = writes.clone();
         let node = move || {
-            // After the start the receiver is dropped, and the outcome is not reported.
+            // After a successful start the receiver is dropped, and nobody receives the outcome.
             let _ = sender.clone().send(run(settings, keys, queue, taken, sender));
         };
         let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));
@@ -148,7 +148,7 @@ impl NodeThread {
         Pending::new(what.clone(), answer)
     }
 
-    /// Has the node thread run a function that takes no time, in the order of these calls.
+    /// Makes the node thread run a short function. Functions run in the order of these calls.
     pub(crate) fn run(&self, function: impl FnOnce(&Node) + Send + 'static) {
         let job: Job = Box::new(move |node| {
             function(&node);
@@ -192,12 +192,14 @@ pub fn undisturbed(end: impl FnOnce() + Send) {
     });
 }
 
-/// Synchronous faults. Blocking them would not prevent termination, only skip the program's handlers.
+/// Synchronous faults. Blocking these signals would not keep the process alive, only prevent the program's handlers
+/// from running.
 const FAULTS: [Signal; 6] =
     [Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGSEGV, Signal::SIGSYS, Signal::SIGTRAP];
 
-/// Starts a thread with `start` that gets no signals, nor do the threads that it starts. Signals are for threads of the
-/// program, which may have blocked one to wait for it: delivered to a thread that has not, it would end the process.
+/// Starts a thread with `start`. The thread, and threads that it starts, block all signals. Signals are for threads of
+/// the program: they may have blocked a signal in order to wait for it, and its delivery to a thread that has not
+/// blocked it would end the process.
 fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut signals = SigSet::all();
     FAULTS.iter().for_each(|&fault| signals.remove(fault));
@@ -236,7 +238,7 @@ fn run(
             taker,
             clock: ThreadClock::compare(&machine),
         });
-        // If the receiver has been dropped, no jobs come either.
+        // If the receiver has been dropped, no jobs will arrive either.
         let _ = started.send(Ok(()));
         drop(started);
         let under_way = InFlight::new();
@@ -248,7 +250,7 @@ fn run(
                 Ok(())
             });
         }
-        // No more jobs come. Finish and answer those in flight.
+        // No more jobs will arrive. Finish and answer the jobs in flight.
         under_way.none().await;
         // Ignore the outcome: a program that needs it finishes the session.
         drop(node.end_write_cache().await);

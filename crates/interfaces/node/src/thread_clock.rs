@@ -12,12 +12,12 @@ pub(crate) struct ThreadClock {
 }
 
 impl ThreadClock {
-    /// Reads both clocks. Neither of them is ever set, so one comparison suffices.
+    /// Reads both clocks. Neither clock is ever set, so one comparison suffices.
     pub(crate) fn compare(machine: &impl Machine) -> Self {
         ThreadClock { of_threads: Instant::now(), of_node: machine.now() }
     }
 
-    /// Converts a time to the node's clock. A time before the comparison becomes that of the comparison.
+    /// Converts a time to the node's clock. A time before the comparison becomes the time of the comparison.
     pub(crate) fn at(self, time: Instant) -> machine::Instant {
         let later = time.saturating_duration_since(self.of_threads);
         self.of_node + Duration::from_nanos(later.as_nanos() as u64)

@@ -1,8 +1,8 @@
 //! Calls by threads of a program, in the trace of the node.
 //!
-//! The node's work for a call is on lanes of its tasks. The call itself is on a row of its thread. It is recorded when
-//! it ends, with the time of its begin. So the thread never waits, and a call that is not recorded costs only the test
-//! of a flag.
+//! The trace shows the node's work for a call on lanes of the node's tasks, and the call itself on a row of the calling
+//! thread. A call is recorded when it ends, with the time of its start. So the thread never waits, and if nothing is
+//! recorded, a call costs only the test of a flag.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use machine::{Machine, NotedStretch};
 use crate::session::Session;
 use crate::thread::{Node, NodeThread};
 
-/// Name of the rows of threads that make calls; a number follows.
+/// Name of the rows of threads that make calls, without the number that follows.
 const ROW: &str = "calls of thread";
 
 /// Recorded call, which ends when this is dropped; or a call that is not recorded.
@@ -71,7 +71,7 @@ impl Drop for TracedCall {
     }
 }
 
-/// Returns the number of this thread, among those that have made calls.
+/// Returns the number of this thread, counting threads in the order of their first calls.
 fn this_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

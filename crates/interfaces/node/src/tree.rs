@@ -50,7 +50,7 @@ impl Tree {
     /// Renames a file. `mode` decides if an existing file at that path is replaced, atomically.
     ///
     /// # Errors
-    /// If the file does not exist, the new path is a directory, or the file there is to stay.
+    /// If the file does not exist, the new path is a directory, or `mode` forbids to replace the existing file.
     pub fn rename(&self, from: &str, to: &str, mode: RenameMode) -> Result<()> {
         let [source, target] = [from, to].map(|path| Location::of_path(path.as_bytes()));
         let rename = TreeOperation::Rename { from: source, to: target, mode };
@@ -60,7 +60,7 @@ impl Tree {
     /// Opens the file that an operation returns: by a lookup of a path, or by a creation.
     ///
     /// # Errors
-    /// If the operation is refused, or leads to no file.
+    /// If the operation is refused, or its result is not a regular file.
     pub fn open(&self, what: &str, operation: TreeOperation, options: OpenOptions) -> Result<Handle> {
         options.check(what)?;
         let opened = self.run(what, move |node, what| async move {
@@ -82,8 +82,8 @@ impl Tree {
         })
     }
 
-    /// Runs `job` on the node thread, with the namespace and the subject of errors. For interfaces that answer on that
-    /// thread.
+    /// Runs `job` on the node thread, with the namespace and the subject of errors. For interfaces that answer requests
+    /// on the node thread.
     pub fn run<T, F>(
         &self,
         what: &str,

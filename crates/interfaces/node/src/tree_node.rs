@@ -26,7 +26,7 @@ impl TreeNode {
         &self.node.client.tree
     }
 
-    /// Returns the file system below it.
+    /// Returns the client of the file system, which the namespace uses.
     pub fn client(&self) -> &Client<RealMachine> {
         self.tree().cache().client()
     }
@@ -47,7 +47,7 @@ impl TreeNode {
     /// Returns the striping of a created file.
     ///
     /// # Errors
-    /// If there are fewer disks than the settings ask for, or no file can have such blocks.
+    /// If there are fewer disks than the settings request, or the block size is invalid.
     pub fn striping(&self) -> Result<Striping> {
         let settings = &self.node.client.settings;
         self.node.client.connection.striping(settings.block_bytes, settings.disks)
@@ -56,7 +56,8 @@ impl TreeNode {
     /// Fails if a file created with the settings of the session could not be written.
     ///
     /// # Errors
-    /// If there are fewer disks, if agents accept no such blocks, or if a page of the file is larger than the cache.
+    /// If there are fewer disks than the settings request, if agents do not accept the block size, or if a page of the
+    /// file is larger than the cache.
     pub fn check_new_files(&self) -> Result<()> {
         let striping = self.striping()?;
         self.explained("new files", self.tree().cache().check_striping("new files", striping))
@@ -76,7 +77,7 @@ impl TreeNode {
         self.node.client.explained(what, outcome)
     }
 
-    /// Adds an open file to those of handles. Returns its number.
+    /// Adds an open file to the table of open files. Returns its number for handles.
     pub(crate) fn enter(&self, name: &str, file: OpenTreeFile<RealMachine>) -> u64 {
         self.node.files.enter(&self.node.client, name, None, file)
     }

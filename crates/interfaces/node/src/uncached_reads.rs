@@ -1,8 +1,8 @@
 //! Decides which of many ranges of a file are read alone, bypassing the page cache.
 //!
-//! A caller that wants many ranges of a file at once names all of them, so it is known which pages several of them
-//! share. Reading a part of a page alone moves the part; reading the page into the cache moves all of it, once. The
-//! cheaper way is chosen, with a request counted as [`REQUEST_BYTES`].
+//! A caller passes all ranges that it will read, so it is known which pages several ranges share. An uncached read
+//! transfers only a part of a page, but needs a request for each range. A read into the cache transfers the whole page,
+//! once. The cheaper way is chosen; a request counts like [`REQUEST_BYTES`] transferred bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,13 @@ const REQUEST_BYTES: u64 = 64 << 10;
 #[derive(Debug)]
 pub struct UncachedReads {
     page_bytes: u64,
-    /// Pages that are better read into the cache.
+    /// Pages that are cheaper to read into the cache.
     shared: BTreeSet<u64>,
 }
 
 impl UncachedReads {
-    /// Finds the cheaper way for each part of `ranges`, which are about to be read from a file with pages of
-    /// `page_bytes`.
+    /// Finds the cheaper way for each part of `ranges`, which the caller will read from a file with pages of
+    /// `page_bytes` bytes.
     pub fn among(ranges: &[Extent], page_bytes: u64) -> Self {
         let mut costs: BTreeMap<u64, u64> = BTreeMap::new();
         for (page, bytes) in ranges.iter().flat_map(|range| parts_at_ends(*range, page_bytes)) {

@@ -1,9 +1,8 @@
-//! Copies of whole files between the agents and this computer. They bypass the page cache, since a whole file is used
-//! once.
+//! Copies whole files between the agents and this computer. Copies bypass the page cache, since their data are used
+//! only once.
 //!
 //! The file is cut into *pieces*: some blocks on every disk. A few *lanes* move one piece after the other. So requests
-//! for the next pieces are in flight at every disk while one piece is on its way to or from the local side, which a
-//! separate thread reads or writes.
+//! for the next pieces are in flight at every disk while a separate thread reads or writes a piece of the local file.
 //!
 //! ```text
 //!  agents --> lane 0: piece 0 | piece 3 ...  \                        in file order
@@ -12,13 +11,14 @@
 //!                        ^---- empty buffers --------'   (their fixed number limits the memory)
 //! ```
 //!
-//! A lane takes its buffer before it takes the number of a piece. So the lowest piece in flight always has a buffer,
-//! and waiting for this piece is no deadlock.
+//! A lane takes its buffer before it takes the number of a piece. So the piece in flight with the lowest number always
+//! has a buffer, and waiting for this piece cannot deadlock.
 //!
-//! Holes are skipped: pieces are parts of data ranges, on both sides ([`sparse`](crate::sparse)).
+//! Holes are skipped on both sides: pieces are parts of ranges with data ([`sparse`](crate::sparse)).
 //!
-//! The traditional method moves a piece by requests for its blocks. The disk-directed one moves it by one request to
-//! each agent, which moves the blocks in the order of its disks. Such pieces are longer, and only one is in flight.
+//! The traditional method moves a piece by requests for its blocks. The disk-directed method moves a piece by one
+//! request to each agent, which moves the blocks in the order of its disks. Its pieces are longer, and only one of them
+//! is in flight.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -59,27 +59,28 @@ impl Method {
 /// Bytes in flight between the agents and this node by the traditional method.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// Minimum size of a piece in bytes by the traditional method: shorter pieces cost more by switching between pieces
-/// than they save. If possible a piece is one block on every disk: then requests reach each disk in the order of its
+/// Minimum size of a piece in bytes by the traditional method: for shorter pieces, switching between pieces costs more
+/// than it saves. If possible a piece is one block on every disk, so that requests reach each disk in the order of its
 /// blocks.
 const PIECE_BYTES_MIN: u64 = 256 << 10;
 
 /// Minimum size of a piece in bytes by the disk-directed method: an agent can only sort the blocks of one request.
 const SORTED_BYTES_MIN: u64 = 8 << 20;
 
-/// Minimum of lanes: with three, one piece can be empty, one can leave and one can arrive.
+/// Minimum number of lanes: with three, one piece can wait for a buffer, one can be sent and one received.
 const LANES_MIN: u64 = 3;
 
-/// Maximum of lanes: more do not help.
+/// Maximum number of lanes: more lanes do not increase the throughput.
 const LANES_MAX: u64 = 32;
 
-/// Number of lanes for a damaged file, which each read a block.
+/// Number of lanes for a damaged file; each lane reads one block at a time.
 const LANES_OF_REMAINS: usize = 16;
 
 /// Granularity in bytes at which holes of a local file are detected; shorter ones are written as zeros.
 const HOLE_BYTES_MIN: u64 = 64 << 10;
 
-/// Limit of data ranges; after it, a file is read as if it had no more holes. Each range takes two requests.
+/// Maximum number of data ranges. The rest of the file is read as if it had no more holes. Each range takes two
+/// requests.
 const STRETCHES_MAX: usize = 4096;
 
 /// Error of copying a whole file.
@@ -93,7 +94,7 @@ pub enum CopyError {
     Local(#[from] io::Error),
 }
 
-/// Converts a defect of this program: one of its tasks has panicked.
+/// Converts the error for a task of this program that has panicked, which is a defect.
 impl From<Box<machine::Error>> for CopyError {
     fn from(defect: Box<machine::Error>) -> Self {
         CopyError::Striped(Error::new(ErrorKind::Io, "cannot copy a file", *defect))
@@ -138,7 +139,7 @@ impl Window {
         })
     }
 
-    /// Returns the distance in bytes from `offset` to the begin of the next piece.
+    /// Returns the distance in bytes from `offset` to the start of the next piece.
     fn rest_of_piece(self, offset: u64) -> u64 {
         self.piece_bytes - offset % self.piece_bytes
     }
@@ -148,7 +149,7 @@ impl Window {
         self.block_bytes * HOLE_BYTES_MIN.div_ceil(self.block_bytes)
     }
 
-    /// Returns the number of bytes to skip of the hole that begins here: whole blocks, or everything of the last hole.
+    /// Returns the number of bytes to skip in the hole at the current position: whole blocks, or all of the last hole.
     fn left_out(self, input: &mut impl SparseRead) -> io::Result<u64> {
         let hole = input.hole()?;
         let whole = hole.bytes - hole.bytes % self.block_bytes;
@@ -160,12 +161,12 @@ impl Window {
     }
 }
 
-/// Returns the number of buffers for `lanes` lanes: some wait for the local side while the lanes have theirs.
+/// Returns the number of buffers for `lanes` lanes: one for each lane, and some that wait for the local side.
 fn buffers(lanes: usize) -> usize {
     lanes + 2
 }
 
-/// Piece on its way to the local side.
+/// Piece for the local side.
 struct ArrivingPiece {
     /// Number of the piece, from 0.
     number: u64,
@@ -186,8 +187,8 @@ enum OutgoingPart {
 /// further bytes that have arrived.
 ///
 /// # Errors
-/// The first error of either side. Then no further transfers begin, and those in flight are not waited for; the same
-/// holds if this is dropped. When this returns, nothing more is written to `output`.
+/// The first error of either side. After an error no further transfers begin, and the function does not wait for
+/// transfers in flight; the same holds if the future is dropped. After the return, nothing more is written to `output`.
 pub async fn download<W: SparseWrite + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
@@ -209,7 +210,7 @@ pub async fn download<W: SparseWrite + Send + 'static>(
 }
 
 /// Returns the ranges with data in the first `bytes` bytes of a file. For a file of one block, a request for its holes
-/// is not worthwhile.
+/// is not worth its cost.
 async fn stretches_of_data(file: &File<RealMachine>, bytes: u64) -> fs::Result<Vec<Extent>> {
     let mut stretches = Vec::new();
     let mut at = 0;
@@ -304,7 +305,7 @@ where
     };
     let moved_all = in_lanes(machine, lanes, lane).await;
     if moved_all.is_ok() {
-        // Only now that all have been read is the rest a hole. If the writer has failed, it reports the reason.
+        // All pieces have been read, so the rest is a hole. If the writer has failed, it reports the reason.
         let _ = full.send(ArrivingPiece { number: begun.get(), offset: bytes, bytes: Vec::new() });
     }
     drop(full);
@@ -350,7 +351,7 @@ impl Striped {
     /// Reads a piece into `buffer`, and returns it.
     async fn read(&self, piece: Extent, mut buffer: Vec<u8>) -> Result<Vec<u8>> {
         if self.method == Method::DiskDirected {
-            // Zero the buffer: the agents send no data where the file has none.
+            // Zero the buffer, because the agents send no data for holes.
             buffer.clear();
         }
         buffer.resize(piece.bytes as usize, 0);
@@ -360,7 +361,7 @@ impl Striped {
             Method::DiskDirected => self.read_selected(piece, &memory).await,
         };
         if self.connection.explained(file.name(), found)? != piece.bytes {
-            let why = "it was truncated while it was read";
+            let why = "the file was truncated during the read";
             return Err(Error::new(ErrorKind::Io, file.name(), why));
         }
         Ok(memory.into_vec().expect("real memory"))
@@ -413,7 +414,7 @@ fn write_in_order<W: SparseWrite>(
             output.write_all(&bytes)?;
             next += 1;
             at = offset + bytes.len() as u64;
-            // Lanes that are done have dropped the receiver.
+            // When all lanes have ended, the receiver has been dropped.
             let _ = emptied.send(bytes);
         }
     }
@@ -465,7 +466,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
                 };
                 let bytes = target.write(offset, bytes).await?;
                 moved(bytes.len() as u64);
-                // After the end of the input no buffer is needed any more.
+                // After the end of the input no more buffers are needed.
                 let _ = emptied.send(bytes);
             }
             Ok(())
@@ -495,7 +496,7 @@ fn read_parts<R: SparseRead>(
         if hole > 0 {
             input.skip_hole(hole)?;
             at += hole;
-            // If the receiver has been dropped, the loop ends soon: no more buffers come.
+            // If the receiver has been dropped, the loop ends soon, because no more buffers arrive.
             let _ = parts.send(OutgoingPart::Hole(hole));
         }
         let has_ended = read_to_hole(&mut input, &mut bytes, window.rest_of_piece(at) as usize, window)?;
@@ -511,7 +512,7 @@ fn read_parts<R: SparseRead>(
 
 /// Reads into `bytes` until it has `most` bytes, a hole begins or the input ends. Returns true if the input has ended.
 ///
-/// The buffer grows with the input: a small file takes little memory, and a buffer that is reused is not cleared again.
+/// The buffer grows with the input: a small file takes little memory, and a reused buffer is not cleared again.
 fn read_to_hole(
     input: &mut impl SparseRead,
     bytes: &mut Vec<u8>,
@@ -549,8 +550,8 @@ fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Runs `count` lanes until all have ended, or the first has failed. The others end with it: requests in flight at the
-/// agents are not waited for, and no more begin. The same holds if this future is dropped.
+/// Runs `count` lanes until all have ended, or one has failed. After a failure all lanes end, without waiting for their
+/// requests in flight. The same holds if this future is dropped.
 async fn in_lanes<F>(machine: &RealMachine, count: usize, lane: impl Fn() -> F) -> Copied<()>
 where
     F: Future<Output = Copied<()>> + 'static,

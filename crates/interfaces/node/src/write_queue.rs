@@ -20,20 +20,20 @@ use machine::Duration;
 use crate::error::Result;
 use crate::pending::Pending;
 
-/// Limits of bytes, and of writes, in the queue before the node thread is woken to take them: large enough that the
-/// cost of waking it is negligible, small enough for the processor's cache.
+/// Numbers of queued bytes, and of queued writes, at which the node thread is woken to empty the queue: large enough
+/// that the cost of waking is negligible, small enough for the processor's cache.
 const DATA_BYTES: usize = 256 << 10;
 const WRITES: usize = 4096;
 
-/// Writes on their way to the write cache.
+/// Queue of writes to the write cache.
 #[derive(Default)]
 pub(crate) struct WriteQueue {
     batch: Mutex<QueuedWrites>,
     /// Call in flight by which the node thread empties the queue.
     taking: Mutex<Option<Pending<()>>>,
-    /// True if there may be an unreported failure: the next write asks for it.
+    /// True if there may be an unreported failure. The next write asks the node thread for the failure.
     has_failed: AtomicBool,
-    /// A moment, and its date by the node's clock in nanoseconds since 1970.
+    /// A time of the monotonic clock, and the same time by the node's clock in nanoseconds since 1970.
     dated: OnceLock<(Instant, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl QueuedWrites {
 }
 
 impl WriteQueue {
-    /// Sets the current date of the node's clock. Call it before the first write.
+    /// Sets the current date of the node's clock. To be called before the first write.
     pub(crate) fn set_date(&self, date: Duration) {
         self.dated.get_or_init(|| (Instant::now(), date.as_nanos()));
     }
@@ -79,7 +79,7 @@ impl WriteQueue {
         Some(is_first)
     }
 
-    /// Records if there may be an unreported failure.
+    /// Sets whether there may be an unreported failure.
     pub(crate) fn note_failed(&self, has_failed: bool) {
         self.has_failed.store(has_failed, Ordering::Relaxed);
     }
@@ -94,10 +94,10 @@ impl WriteQueue {
         mem::take(&mut *self.batch())
     }
 
-    /// If the queue is full, calls `send` to have it emptied, after the previous such call has ended. Fails if the
-    /// previous one failed.
+    /// If the queue is full, waits for the previous call that empties the queue, and then calls `send` to begin another
+    /// one. Fails if the previous call failed.
     pub(crate) fn send(&self, send: impl FnOnce() -> Pending<()>) -> Result<()> {
-        let mut taking = self.taking.lock().expect("nobody panics with it");
+        let mut taking = self.taking.lock().expect("no thread panics with this lock");
         if let Some(earlier) = taking.take() {
             earlier.wait()?;
         }
@@ -109,11 +109,11 @@ impl WriteQueue {
 
     /// Returns the date in nanoseconds since 1970: cheaper than the node's clock, and never earlier than before.
     fn now(&self) -> u64 {
-        let (moment, date) = self.dated.get().expect("set before anybody writes");
+        let (moment, date) = self.dated.get().expect("set before the first write");
         date + moment.elapsed().as_nanos() as u64
     }
 
     fn batch(&self) -> MutexGuard<'_, QueuedWrites> {
-        self.batch.lock().expect("nobody panics with it")
+        self.batch.lock().expect("no thread panics with this lock")
     }
 }

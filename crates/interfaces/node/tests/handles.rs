@@ -43,7 +43,7 @@ fn many_threads_write_and_read_one_file_at_once() {
             scope.spawn(move || {
                 let (start, mine) = (number * PART, contents(PART, number as u64));
                 together.wait();
-                // Use pieces that end anywhere in a page, and write the last first.
+                // Use pieces that end within a page, and write the last piece first.
                 let pieces: Vec<_> = mine.chunks(30_000).enumerate().collect();
                 let writes: Vec<Pending<()>> = pieces
                     .iter()
@@ -131,7 +131,7 @@ fn concurrent_appends_of_threads_lose_nothing() {
     assert!(lines.into_iter().eq(0..80));
 }
 
-/// Appends are complete even if each thread has opened the file separately, and waits for room in the page cache.
+/// Appends lose nothing even if each thread has opened the file separately and waits for free pages in the page cache.
 #[test]
 fn concurrent_appends_through_several_handles_lose_nothing() {
     const LINES: usize = 12;

@@ -28,7 +28,7 @@ fn in_team(agents: &Agents, name: &str, member: impl Fn(Session, Team) + Sync) {
     });
 }
 
-/// Returns every third record of eight bytes, from that of this member on.
+/// Returns every third record of eight bytes, beginning with record `rank`.
 fn records(rank: u32, count: u64) -> Selection {
     Selection::vector(Extent::new(8 * u64::from(rank), 8), count, 8 * u64::from(MEMBERS)).expect("a vector")
 }
@@ -56,7 +56,7 @@ fn members_write_small_records_together_and_read_them() {
             team.write(&file, own.clone(), bytes, SelectedSettings { to_media, ..how })
                 .wait()
                 .expect("written");
-            // Calls are made one after the other, and waited for in any order.
+            // Calls are begun one after another, and completed in any order.
             let other = (team.rank() + 1) % MEMBERS;
             let reading = team.read(&file, records(other, count), how);
             let beyond = team.read(&file, records(0, count + 10), how);
@@ -81,7 +81,7 @@ fn a_failed_call_fails_for_all_and_a_left_member_blocks_none() {
     in_team(&agents, "failing", |session, team| {
         let file = session.open("shared", BOTH).expect("opened");
         let own = records(team.rank(), 10);
-        // One member has a byte too few; then one has the file open for reading only.
+        // First one member passes a byte too few; then one member has opened the file for reading only.
         let short = if team.rank() == 1 { 79 } else { 80 };
         let written = team.write(&file, own.clone(), vec![1; short], SelectedSettings::default()).wait();
         assert!(

@@ -49,7 +49,7 @@ fn read_all(handle: &Handle) -> Vec<u8> {
     bytes
 }
 
-/// Records at the end of a file that is opened again and again are all there.
+/// A file that is reopened for each append keeps all records.
 #[test]
 fn a_reopened_file_loses_nothing() {
     const RECORDS: usize = 300;
@@ -172,7 +172,7 @@ fn a_dropped_member_blocks_no_flush_and_loses_nothing() {
     let (stays, goes) = (member(&agents, "job", 1 << 20), member(&agents, "job", 1 << 20));
     let file = stays.open("shared", WRITE).expect("it is there");
     file.write_at(0, [1; 10]).expect("cached");
-    // Its files are dropped, and then the session.
+    // This statement drops the member's file; the next one drops its session.
     goes.open("shared", WRITE).expect("it is there").write_at(10, [2; 10]).expect("cached");
     drop(goes);
     file.close().expect("flushed");
@@ -231,7 +231,7 @@ fn a_failed_background_flush_is_reported_by_write_or_flush() {
     other.write_at(0, [1; 10]).expect("cached");
     other.flush().expect("on the disks");
     agents.agents[1].end();
-    // As long as the agent is absent, one flush after the other fails.
+    // While the agent is absent, each flush fails.
     until(|| file.write_at(0, [2; 10]).is_err());
     for _ in 0..3 {
         thread::sleep(Duration::from_millis(700));

@@ -290,7 +290,7 @@ impl File {
         if self.handle.options().writes() {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::BadMode, self.name(), "it is not open for writing"))
+        Err(Error::new(ErrorKind::BadMode, self.name(), "the file is not open for writing"))
     }
 
     /// Returns the offset that `to` stands for.

@@ -276,7 +276,7 @@ fn an_agent_rejects_clients_with_another_key() {
     let log = std::fs::read_to_string(&log).expect("a log");
     for expected in [
         "a different cluster key. One of the two",
-        "does not encrypt its connections, and this side does. The key file there says `clear`",
+        "does not encrypt its connections, and this side does. The key file there contains `clear`",
     ] {
         assert!(log.contains(expected), "{expected}: {log}");
     }
