@@ -1,6 +1,6 @@
 //! pfsbzip2: compresses and decompresses, while threads read ahead and write behind.
 //! The format is that of bzip2. As with bzip2, several compressed files in sequence form one file. Bytes after the last
-//! one, such as the zeros that fill the blocks of a tape, are reported and ignored.
+//! compressed file, such as the zeros that fill the last block of a tape, are reported and ignored.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
@@ -91,7 +91,7 @@ impl Arguments {
         };
         name.ok_or_else(|| {
             let why =
-                format!("its name does not end with {ENDING}\n  Name the output: pfsbzip2 -d FILE OUTPUT");
+                format!("the name does not end with {ENDING}\n  Name the output: pfsbzip2 -d FILE OUTPUT");
             Failure::new(&self.input, why)
         })
     }
@@ -128,8 +128,8 @@ pub fn convert(
     written.finish()
 }
 
-/// Converts the input. Returns the output and true if other bytes follow the compressed data. On error, returns true
-/// with it if the input caused it.
+/// Converts the input. Returns the output, and true if other bytes follow the compressed data. With an error, returns
+/// true if the input caused the error.
 fn convert_all<'a>(
     input: Box<dyn Read + Send + 'a>,
     output: Box<dyn Output + 'a>,
@@ -174,9 +174,9 @@ impl<'a, R: BufRead> Streams<'a, R> {
         Streams { stream: Some(BzDecoder::new(Cursor::new(Vec::new()).chain(input))), has_more }
     }
 
-    /// Continues after a stream: with the next one, or at the end.
+    /// Continues with the next stream, or ends the reader if there is none.
     fn go_on(&mut self, behind: Chain<Cursor<Vec<u8>>, R>) -> io::Result<()> {
-        // The stream has consumed its start mark entirely, so the rest is in the input.
+        // The decoder has consumed all of the start mark, so all further bytes are in the input.
         let (_, mut input) = behind.into_inner();
         let mut mark = Vec::new();
         input.by_ref().take(MARK_BYTES as u64).read_to_end(&mut mark)?;

@@ -130,7 +130,10 @@ impl FileProgram for ToStriped {
         };
         let name = self.output.clone().or_else(own);
         let name = name.ok_or_else(|| {
-            Failure::new(&self.input, "it has no name for the striped file\n  Give one: fs2pfs FILE NAME")
+            Failure::new(
+                &self.input,
+                "standard input has no name for the striped file\n  Give one: fs2pfs FILE NAME",
+            )
         })?;
         self.whole.copy("fs2pfs", |files| files.put(&self.input, bare(&name), self.whole.force))
     }

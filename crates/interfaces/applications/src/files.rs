@@ -77,7 +77,7 @@ impl Default for FilesArgs {
     /// Returns the defaults, as for an empty command line.
     fn default() -> Self {
         let matches = FilesArgs::augment_args(clap::Command::new("")).get_matches_from([""]);
-        FilesArgs::from_arg_matches(&matches).expect("none of them has to be given")
+        FilesArgs::from_arg_matches(&matches).expect("all options are optional")
     }
 }
 
@@ -88,7 +88,7 @@ pub struct Files {
     placed: Option<PlacedSort>,
     /// Number of striped temporary files made so far.
     temporaries: AtomicUsize,
-    /// Metadata of the file whose permissions new ordinary files get.
+    /// Metadata of a file: new ordinary files get its permissions.
     like: Option<Metadata>,
     session: Mutex<Option<Session>>,
     bytes_read: AtomicU64,
@@ -110,17 +110,17 @@ impl Files {
         }
     }
 
-    /// Puts temporary files at the place `name`: a directory, or `pfs:`.
+    /// Creates temporary files in the place `name`: a directory, or `pfs:`.
     pub fn with_temporary_files_in(self, name: &FileName) -> Files {
         Files { place: Place::named(name), ..self }
     }
 
     /// Places striped temporary files and outputs on the disks that the policy of `sort` selects. Fails if the agents
-    /// do not have these disks, or temporary files are ordinary ones.
+    /// do not have these disks, or if temporary files are not striped.
     pub(crate) fn with_sort_placed(self, sort: PlacedSort) -> Result<Files> {
         if !matches!(self.place, Place::Striped) {
             let why =
-                "the temporary files are on this computer\n  Place them on the agents: --temporary pfs:";
+                "a placement requires striped temporary files\n  Place them on the agents: --temporary pfs:";
             return Err(Failure::new(format!("--placement {}", sort.policy.number()), why));
         }
         let disks = self.session()?.disks().map_err(|error| Failure::new("cannot count the disks", error))?;
@@ -137,7 +137,7 @@ impl Files {
         }
     }
 
-    /// Gives new ordinary files the permissions of the file `name`, if that is an ordinary one.
+    /// Gives new ordinary files the permissions of the file `name`, if `name` is an ordinary file.
     pub(crate) fn with_permissions_of(self, name: &FileName) -> Files {
         let FileName::Local(path) = name else { return self };
         Files { like: path.metadata().ok().filter(Metadata::is_file), ..self }
@@ -264,7 +264,7 @@ impl Files {
             FileName::Local(path) => create_local(path, replace, self.like.as_ref())?,
             FileName::Striped(striped) => {
                 let session = self.session()?;
-                // Name the requested file in the error: the user does not know the hidden name.
+                // Errors must contain the requested name: the user does not know the hidden name.
                 let failed = |error: node::Error| not_made(name, error.about(striped));
                 let hidden = self.hidden(&session, striped, replace).map_err(failed)?;
                 let (file, undo_guard) = self.create_striped(&session, &hidden).map_err(failed)?;
@@ -275,7 +275,7 @@ impl Files {
 }
 
 impl Files {
-    /// Returns a hidden name for a file until it is complete.
+    /// Returns a hidden name, which the file has until it is complete.
     ///
     /// # Errors
     /// Fails if the name denotes a directory, or a file that must not be replaced.
@@ -344,7 +344,7 @@ fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<T
     match replacement::create(path, replace, permitted).map_err(failed)? {
         replacement::Target::Stream(stream) => Ok(Target::Stream(stream)),
         replacement::Target::File(file, new) => {
-            // An interrupt between these two lines can only leave a hidden, empty file.
+            // An interruption between the creation and the next line can only leave a hidden, empty file.
             let temporary = new.temporary().clone();
             let undo_guard = UndoGuard::begin(temporary.to_string(), move || temporary.remove());
             Ok(Target::Local { file, new, undo_guard })
@@ -424,7 +424,7 @@ enum Target {
         new: NewFile,
         undo_guard: UndoGuard,
     },
-    /// A file that gets its name when it is complete.
+    /// A file that gets its final name when it is complete.
     Striped {
         undo_guard: UndoGuard,
         file: pdiol::File,
@@ -471,7 +471,7 @@ impl Write for Output<'_> {
         Ok(written)
     }
 
-    /// Does nothing: there is no buffer here, and [`finish`](store::Output::finish) completes the file.
+    /// Does nothing: the output has no buffer, and [`finish`](store::Output::finish) completes the file.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -505,8 +505,8 @@ impl Place {
 enum Temporary {
     /// An ordinary file, already unlinked.
     Local(File),
-    /// A striped file. The name is dropped, thus unlinked, before the file closes, so that closing has nothing to
-    /// write.
+    /// A striped file. The name is dropped, and thereby unlinked, before the file is closed, so that the close has
+    /// nothing to write.
     Striped { _half_done: UndoGuard, file: Box<pdiol::File> },
 }
 

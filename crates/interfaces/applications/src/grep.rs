@@ -158,8 +158,8 @@ impl Arguments {
         Printer { print, output, broken: None, found: false, prefix: String::new(), lines: 0 }
     }
 
-    /// Refuses standard output as an input if lines are printed: found lines would be found again without end. All
-    /// other output is printed after the file has been read.
+    /// Rejects an input that is also standard output if lines are printed: printed lines would be found again without
+    /// end. Other output is printed only after the file has been read.
     fn check_input(&self, name: &FileName) -> Result<()> {
         if self.print() == Print::Lines { name.check_is_not(&FileName::Standard) } else { Ok(()) }
     }
@@ -202,7 +202,7 @@ enum Print {
 struct Printer {
     print: Print,
     output: io::BufWriter<io::StdoutLock<'static>>,
-    /// The error that ended printing.
+    /// The write error that ended the output.
     broken: Option<io::Error>,
     /// True if a line was found in any file.
     found: bool,
@@ -213,7 +213,7 @@ struct Printer {
 }
 
 impl Printer {
-    /// True if further results do not matter.
+    /// Returns true if further results cannot change the output.
     fn is_over(&self) -> bool {
         self.broken.is_some() || (self.print == Print::Nothing && self.found)
     }

@@ -8,7 +8,7 @@
 //! - `name.rs`, `store.rs`, `files.rs`: names, and opening the files they denote
 //! - `read_ahead.rs`, `write_behind.rs`: threads that read and write during computation
 //! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `placed_sort.rs`: disks of a sort's runs and output
-//! - `program.rs`: their `main`; `usage.rs`: the time of a program; `failure.rs`: its error messages
+//! - `program.rs`: the `main` of all programs; `usage.rs`: the time that a program takes; `failure.rs`: error messages
 //!
 //! Not here, on purpose: prefetching and caching of striped files, which are in `pdiol`.
 

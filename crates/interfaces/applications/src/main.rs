@@ -1,4 +1,4 @@
-//! All of the programs, for their tests. The installed program is `starfish`, which can be called by the same names.
+//! One executable with all the programs, for tests. Users call `starfish`, which is installed under the same names.
 
 use std::process::ExitCode;
 

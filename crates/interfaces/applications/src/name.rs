@@ -23,7 +23,7 @@ pub enum FileName {
     Standard,
     /// `pfs:NAME`: the striped file NAME.
     Striped(String),
-    /// Any other name: a file of this host. `./pfs:...` denotes one whose name begins with `pfs:`.
+    /// Any other name: a file of this host. `./pfs:...` denotes a file of this host whose name begins with `pfs:`.
     Local(PathBuf),
 }
 
@@ -33,7 +33,7 @@ impl FileName {
         matches!(self, FileName::Striped(_))
     }
 
-    /// Fails if this input is the same file as `output`: the program would read its own output, or an emptied file.
+    /// Fails if this input is the same file as `output`: the program would read its own output, or a truncated file.
     pub(crate) fn check_is_not(&self, output: &FileName) -> Result<()> {
         let same = match (self, output) {
             (FileName::Striped(input), FileName::Striped(output)) => input == output,
@@ -43,7 +43,7 @@ impl FileName {
             }
         };
         if same {
-            Err(Failure::new(self, "it is both input and output\n  Choose another output."))
+            Err(Failure::new(self, "the file is both input and output\n  Choose another output."))
         } else {
             Ok(())
         }

@@ -10,9 +10,10 @@ use crate::failure::{Failure, Result};
 /// Placement of a sort's runs and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SortPlacement {
-    /// Each striped over all disks: a sort reads every disk it writes to, so no sort can race ahead of others.
+    /// Runs and output are each striped over all disks: every sort reads from every disk that it writes to, so no sort
+    /// can race ahead of others.
     Striped,
-    /// Each on one disk, selected by a policy.
+    /// Each run and the output are on one disk, selected by a policy.
     Policy(Policy),
 }
 

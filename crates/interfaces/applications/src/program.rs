@@ -26,8 +26,8 @@ const FAILED: u8 = 2;
 
 /// Runs a program on the command line of this process.
 ///
-/// Options of PDIOL may precede an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. A command line
-/// that the program accepts as it is has no options of PDIOL.
+/// Options of PDIOL may precede an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. If the program
+/// accepts the whole command line, none of it is an option of PDIOL.
 pub(crate) fn main<P: FileProgram>() -> ExitCode {
     complete(P::command);
     let mut arguments: Vec<OsString> = env::args_os().collect();
@@ -72,7 +72,7 @@ fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
     }
     match main() {
         Ok(code) => code,
-        // The reader of the output has closed it and does not need the rest.
+        // The reader of the output has closed the pipe and does not need the rest.
         Err(failure) if failure.broken_pipe => ExitCode::SUCCESS,
         Err(failure) => {
             interruption::wait_if_ending();

@@ -1,4 +1,4 @@
-//! Reads ahead: a thread fills buffers while the program uses others.
+//! Reads ahead: a thread fills buffers while the program uses earlier ones.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -7,7 +7,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// Bytes per buffer.
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// Number of full buffers that may wait. One more is being filled, and one is in use.
+/// Maximum number of full buffers that wait. In addition, one buffer is being filled and one is in use.
 const WAITING: usize = 2;
 
 /// Reader of an input that a thread reads ahead.

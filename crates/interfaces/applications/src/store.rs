@@ -15,8 +15,8 @@ pub trait Storage: Sync {
 
     /// Creates a file for sequential writing.
     ///
-    /// The file is kept only if it is [finished](Output::finish). Fails if the name exists, unless `replace` is true; a
-    /// replaced file stays until then.
+    /// The file is kept only if it is [finished](Output::finish). Fails if the name exists, unless `replace` is true. A
+    /// replaced file stays until the new file is finished.
     fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn Output + '_>>;
 
     /// Creates a file that is invisible to other programs and is removed when dropped.

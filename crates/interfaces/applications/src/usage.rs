@@ -1,8 +1,8 @@
 //! Time of a program, split as in the tables of the thesis.
 //!
 //! User and system time are the processor time of all threads of the program (`getrusage`). The rest of the elapsed
-//! time is waiting. Concurrent threads may use more processor time than elapsed time; then waiting is not visible and
-//! reported as 0. Agents on the same host are separate processes: their time is not included.
+//! time is waiting. If concurrent threads use more processor time than the elapsed time, waiting cannot be determined
+//! and is reported as 0. Agents on the same host are separate processes: their time is not included.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Writes behind: a thread writes buffers while the program fills others.
+//! Writes behind: a thread writes full buffers while the program fills other ones.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -7,7 +7,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// Bytes per buffer.
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// Number of full buffers that may wait.
+/// Maximum number of full buffers that wait.
 const WAITING: usize = 2;
 
 /// Writer whose bytes a thread writes to the output.

@@ -43,7 +43,7 @@ fn an_interrupted_program_leaves_no_files() {
     }
 }
 
-/// The remaining file is hidden, and `starfish rm --unfinished` removes it.
+/// `starfish rm --unfinished` removes the hidden file.
 #[test]
 fn a_killed_program_leaves_only_a_hidden_file() {
     let home = Home::start(2);
@@ -58,7 +58,7 @@ fn a_killed_program_leaves_only_a_hidden_file() {
     assert!(left.len() == 2 && left.iter().all(|name| node::is_hidden(name.as_bytes())), "{left:?}");
 }
 
-/// The input exceeds the limit of data in flight, so some of it is being sent to the agents.
+/// The input exceeds the limit of buffered data, so the program has begun to send data to the agents.
 #[test]
 fn an_interrupted_replacement_leaves_the_old_file() {
     let home = Home::start(2);

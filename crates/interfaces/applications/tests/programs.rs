@@ -1,4 +1,4 @@
-//! The programs compared with those of the system: cat, grep, sort, bzip2; on ordinary and striped files.
+//! Compares the programs with cat, grep, sort and bzip2 of the system, on ordinary and striped files.
 
 mod common;
 
@@ -100,7 +100,7 @@ fn options_of_pdiol_precede_a_dash() {
     }
     let mut help = home.command(PFS2FS, ["--help"]);
     help.env("PDIOL_WINDOW_SIZE", "many");
-    assert!(finish(help).status.success(), "wrong options do not keep the help back");
+    assert!(finish(help).status.success(), "--help prints the help despite wrong options");
     // Options of the program itself take precedence: here the pattern 0 as a word, in standard input.
     let input = b"1\n0\n".to_vec();
     let output = finish_with_input(home.command(PFSGREP, ["-w", "0", "-"]), input);
@@ -129,8 +129,8 @@ fn a_failed_copy_reports_its_cause_and_leaves_no_file() {
         (MYCAT, &["file", "nothing", "-o", "pfs:new"], "nothing: No such file"),
         (MYCAT, &["file", "nothing", "-o", "new"], "nothing: No such file"),
         (MYCAT, &["."], "it is a directory"),
-        (MYCAT, &["pfs:file", "-o", "pfs:file", "-f"], "it is both input and output"),
-        (MYCAT, &["file", "-o", "./file", "-f"], "file: it is both input and output"),
+        (MYCAT, &["pfs:file", "-o", "pfs:file", "-f"], "the file is both input and output"),
+        (MYCAT, &["file", "-o", "./file", "-f"], "file: the file is both input and output"),
         (PFS2FS, &["file", "new/"], "new/: no such directory"),
         (MYCAT, &["pfs:file", "--agents", "127.0.0.1:1"], "127.0.0.1:1"),
     ] {
@@ -179,7 +179,7 @@ fn an_output_that_is_also_an_input_is_rejected() {
         (MYCAT, &["-f", "twin", "-o", "file"]),
     ] {
         let stderr = home.fail(program, arguments);
-        assert!(stderr.contains("it is both input and output"), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("the file is both input and output"), "{arguments:?}: {stderr}");
     }
     for (program, line) in [
         (MYCAT, "\"$0\" twin link >> file"),
@@ -191,7 +191,7 @@ fn an_output_that_is_also_an_input_is_rejected() {
         let Output { status, stderr, .. } = by_shell(&home, program, line);
         let stderr = String::from_utf8_lossy(&stderr);
         assert_eq!(status.code(), Some(2), "{line}: {stderr}");
-        assert!(stderr.contains("it is both input and output"), "{line}: {stderr}");
+        assert!(stderr.contains("the file is both input and output"), "{line}: {stderr}");
     }
     assert!((home.succeed(MYCAT, &["pfs:file"]), home.read("file")) == before);
     // Programs that write only after all input has been read are safe, as are the system's programs.
@@ -264,7 +264,7 @@ fn pfsgrep_prints_the_same_as_grep() {
         home.make(name, &contents);
         for options in options {
             if name == "binary" || name == "page" {
-                // In data that are not text, the meaning of . and of words depends on the locale.
+                // In binary data, the meaning of `.` and of words depends on the locale.
                 if options.iter().any(|option| ["-i", "-w"].contains(option)) {
                     continue;
                 }
@@ -289,7 +289,7 @@ fn pfsgrep_prints_the_same_as_grep() {
     assert_eq!((status.code(), &stdout[..]), (Some(2), &b"unfinished:star\n"[..]));
     assert!(String::from_utf8_lossy(&stderr).contains("pfsgrep: nothing: No such file"));
     assert!(home.fail(PFSGREP, &["(", "text"]).contains("the pattern"));
-    // An unknown option is not taken for a pattern.
+    // An unknown option is an error, not a pattern.
     for option in ["-o", "-9", "--color"] {
         let stderr = home.fail(PFSGREP, &[option, "star", "text"]);
         assert!(stderr.contains(&format!("unexpected argument '{option}'")), "{stderr}");
@@ -379,7 +379,7 @@ fn pfssort_places_its_output_by_a_policy() {
         (&["--placement", "4", "--job", "2/3"], &[1]),
         (&["--placement", "striped"], &[0, 1, 2]),
     ];
-    // Each output replaces the previous one, which is on other disks.
+    // Each output replaces the previous output, which is on other disks.
     for (way, expected) in ways {
         home.succeed(PFSSORT, &[&sort[..], way].concat());
         assert!(home.succeed(MYCAT, &["pfs:sorted"]) == lines.concat(), "{way:?}");

@@ -14,10 +14,10 @@ fn files(home: &Home, options: &[&str]) -> Files {
     let (agents, key_file) = (home.agents(), home.key_file());
     let agents = ["program", "--agents", &agents, "--key", &key_file];
     let matches = command.get_matches_from(agents.iter().chain(options));
-    Files::new(&FilesArgs::from_arg_matches(&matches).expect("none has to be given"))
+    Files::new(&FilesArgs::from_arg_matches(&matches).expect("all options are optional"))
 }
 
-/// Starts to replace a striped file.
+/// Writes the replacement of a striped file, without finishing it.
 fn begin<'a>(files: &'a Files, name: &FileName, new: &[u8]) -> Box<dyn Output + 'a> {
     let mut output = files.create(name, true).expect("it can be replaced");
     output.write_all(new).expect("room");
@@ -29,7 +29,7 @@ fn a_replaced_file_stays_until_the_new_one_is_complete() {
     let home = Home::start(2);
     let name = FileName::Striped("x".into());
     let is = |contents: &str| assert_eq!(home.succeed(MYCAT, &["pfs:x"]), contents.as_bytes());
-    // With the striping of the old file, and with others.
+    // The new file has the striping of the old one, or another striping.
     for options in [&[][..], &["--block", "8KiB"], &["--disks", "1"]] {
         for is_read in [false, true] {
             home.make("x", b"old");

@@ -6,7 +6,7 @@
 //! cargo run --release -p mount --example ceiling -- DIR BYTES
 //! ```
 
-#![expect(clippy::print_stderr, reason = "nobody who measures closes standard error")]
+#![expect(clippy::print_stderr, reason = "a measurement keeps standard error open")]
 
 use std::ffi::OsStr;
 use std::io;

@@ -8,10 +8,10 @@ use namespace::{AttributeChanges, FileNumber, Inode, TreeOperation};
 use crate::file_attributes::attributes_of;
 use crate::mounted_tree::{MountedTree, Outcome, about};
 
-/// Mode bits that run a program as the file's user, or as its group.
+/// Mode bits with which a program runs as the owner of its file, or as the group.
 const SET_USER: u16 = 0o4000;
 const SET_GROUP: u16 = 0o2000;
-/// Mode bit that lets the group run the program.
+/// Mode bit that permits the group to run the file.
 const GROUP_RUNS: u16 = 0o0010;
 
 impl MountedTree {
@@ -19,8 +19,9 @@ impl MountedTree {
     /// file has neither a name nor an open handle here.
     pub(crate) async fn attributes(&self, number: FileNumber) -> Outcome<(FileAttr, Duration)> {
         let believed = self.settings.attribute_timeout;
-        // After each change of a name the kernel drops its cached attributes of the directory. Before the next change
-        // it requests them again to check permissions. Answer these requests from the reply to the change.
+        // After each change of a name the kernel drops its cached attributes of the directory, and before the next
+        // change it requests them again to check permissions. The reply to the change contained these attributes, so
+        // answer the request from this reply.
         if let Some((directory, age)) = self.tree().changed_directory(number)
             && let Some(left) = believed.checked_sub(Duration::from_nanos(age.as_nanos()))
             && !left.is_zero()
@@ -32,7 +33,7 @@ impl MountedTree {
             None => {
                 let got = self.tree().inode(TreeOperation::Get { number }).await;
                 match got {
-                    // The kernel has an outdated name of the file; this makes it look the name up again.
+                    // The kernel has an outdated name of the file; ESTALE makes the kernel look the name up again.
                     Ok(inode) if inode.links == 0 && !inode.is_directory() => return Err(Errno::ESTALE),
                     got => got.map(|inode| self.tree().seen(inode)),
                 }
@@ -41,8 +42,8 @@ impl MountedTree {
         Ok((attributes_of(&self.settle(about(number), got)?), believed))
     }
 
-    /// Changes attributes, through the open file of this handle if given. If `may_keep_rights`, a program that runs as
-    /// its owner or group keeps that right when its contents change.
+    /// Changes attributes, through the open file of this handle if given. If `may_keep_rights` is false, a change of
+    /// the contents clears the set-user-ID and set-group-ID bits.
     pub(crate) async fn change(
         &self,
         number: FileNumber,
@@ -76,9 +77,9 @@ impl MountedTree {
     }
 }
 
-/// Returns the mode without the bits that run a program as its user or group; `None` if neither is set.
+/// Returns the mode without the set-user-ID and set-group-ID bits; `None` if neither is set.
 pub(crate) fn without_rights(inode: &Inode) -> Option<u16> {
-    // Without group execution the second bit has another meaning.
+    // Without group execution the set-group-ID bit has another meaning.
     let taken = if inode.mode & GROUP_RUNS != 0 { SET_USER | SET_GROUP } else { SET_USER };
     (!inode.is_directory() && inode.mode & taken != 0).then_some(inode.mode & !taken)
 }

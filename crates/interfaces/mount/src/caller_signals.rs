@@ -1,8 +1,8 @@
-//! Detects signals for a thread that waits for our answer.
+//! Detects signals for a thread of a program that waits for an answer of this mount.
 //!
-//! The kernel sends an interrupt message, but `fuser` 0.18 does not forward it, and then not even SIGKILL ends the
-//! wait. So unbounded waits poll for signals. The answer EINTR is correct only if the waiting thread itself will
-//! receive the signal; otherwise its program would get an error without a cause.
+//! For a signal the kernel sends an interrupt message, but `fuser` 0.18 does not forward this message, so that not even
+//! SIGKILL would end the wait. Therefore unbounded waits poll for signals. The answer EINTR is correct only if the
+//! waiting thread itself will receive the signal; otherwise its program would get an error without a cause.
 
 use std::fs;
 
@@ -27,7 +27,8 @@ impl CallerSignals {
         CallerSignals { thread, shared_before: 0 }
     }
 
-    /// True if a signal has arrived that ends the wait. Always false for a thread that is not visible in /proc here.
+    /// True if a signal has arrived that ends the wait. Always false for a thread that is not visible in /proc of this
+    /// process.
     pub(crate) fn have_come(&mut self) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.thread)).unwrap_or_default();
         self.look(read(&status))

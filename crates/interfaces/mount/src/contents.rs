@@ -1,14 +1,14 @@
 //! Contents of files: opening, reading, writing, flushing.
 //!
-//! On open the kernel keeps its cached pages of a file if they are of the file's current version. The following bypass
-//! its page cache:
+//! On open the kernel keeps its cached pages of a file if they are of the file's current version. These reads and
+//! writes bypass the kernel's page cache:
 //!
 //! - Appends, since only the metadata server knows the end of the file.
 //! - A file opened for writing that another client has open for writing.
-//! - Writes through a write-only handle, unless the file is open through the kernel's pages: they would fill memory
-//!   with a copy that may never be read. A file opened during that time bypasses the pages, too, so that none of its
-//!   pages are filled while they change.
-//! - Handles for which the caller or the settings request it.
+//! - Writes through a write-only handle, unless the file is also open through the kernel's pages: such writes would
+//!   fill memory with a copy that may never be read. A handle opened while such a write-only handle exists bypasses the
+//!   pages, too, so that no page is filled while its data change.
+//! - All accesses through a handle for which the caller or the settings request this.
 //!
 //! Shared mappings through a handle that bypasses the pages fail with ENODEV: pages changed on several hosts would be
 //! written back as a whole.
@@ -31,8 +31,9 @@ use crate::settings::LockScope;
 /// Zeros per write, in bytes.
 const ZEROS_AT_ONCE: u64 = 1 << 20;
 
-/// Makes the kernel look up a path again and open the existing file. Then it checks the caller's permissions, and
-/// follows links only if the caller asks for that. The answer to a create request gets no such checks.
+/// Makes the kernel look up a path again and open the existing file. The kernel then checks the caller's permissions,
+/// and follows links only if the caller permits this. For the answer to a create request it would not make these
+/// checks.
 const LOOK_AGAIN: Errno = Errno::ESTALE;
 
 /// The operation of `fallocate` on a part of a file.
@@ -96,8 +97,8 @@ impl MountedTree {
             open_flags |= FopenFlags::FOPEN_KEEP_CACHE;
         }
         if !writes && self.settings.locks != LockScope::Everywhere {
-            // With locks between mounts the flush is needed: it reports the process that closed the file, whose locks
-            // end.
+            // With locks between mounts the flush request is needed: it names the process that closed the file, whose
+            // locks must be released.
             open_flags |= FopenFlags::FOPEN_NOFLUSH;
         }
         (self.enter(file, HandleUse { writes, is_direct }), open_flags)
@@ -136,8 +137,9 @@ impl MountedTree {
         self.check_locks(&open).await?;
         let cache = self.tree().cache();
         let (bytes, data) = (data.len() as u32, cache.take_in(data));
-        // Data from the kernel's pages, also mapped ones, have a fixed offset, whichever handle they arrive through.
-        // The program may have changed its flags since it opened the file (F_SETFL).
+        // Data from the kernel's pages (also of mappings) have a fixed offset, whichever handle the kernel uses to
+        // write them. For other writes, use the current flags: the program may have changed them since the open
+        // (F_SETFL).
         let has_place = !open.used.is_direct || how.contains(WriteFlags::FUSE_WRITE_CACHE);
         let appends = flags & libc::O_APPEND != 0 && !has_place;
         let wrote = if appends {
@@ -165,7 +167,7 @@ impl MountedTree {
         Ok(bytes)
     }
 
-    /// Removes the right of a program to run as its owner or group.
+    /// Clears the set-user-ID and set-group-ID bits of a file.
     async fn take_rights(&self, open: &MountedFile) -> Outcome<()> {
         let Some(mode) = without_rights(&open.file.known()) else { return Ok(()) };
         let changes = AttributeChanges { mode: Some(mode), ..AttributeChanges::default() };
@@ -173,8 +175,9 @@ impl MountedTree {
         self.settle(about(open.file.number()), changed).map(drop)
     }
 
-    /// Sends written data to the agents, for clients that open the file after this. A failure is reported here and
-    /// again at sync or close: a process that inherited the file ignores this result when it starts a program.
+    /// Sends written data to the agents, for clients that open the file later. A failure is reported by this call and
+    /// again at sync or close, because a process that inherited the file ignores the result of this call when it starts
+    /// a program.
     pub(crate) async fn flush(&self, handle: u64) -> Outcome<()> {
         let open = self.file(handle)?;
         let flushed = open.file.flush_shared().await;
@@ -183,7 +186,7 @@ impl MountedTree {
         self.check_locks(&open).await
     }
 
-    /// Fails if locks on the file may have been granted to others.
+    /// Fails if lost locks on the file may have been granted to other processes.
     async fn check_locks(&self, open: &MountedFile) -> Outcome<()> {
         let number = open.file.number();
         self.settle(about(number), self.tree().check_locks(number).await)
@@ -243,7 +246,7 @@ impl MountedTree {
     }
 }
 
-/// Returns the use for which the kernel opens a handle with these flags.
+/// Returns the use (reading or writing) for which a handle with these flags is opened.
 fn used_for(flags: i32) -> OpenFor {
     if flags & libc::O_ACCMODE == libc::O_RDONLY { OpenFor::Reading } else { OpenFor::Writing }
 }
@@ -254,7 +257,7 @@ fn may_be_there(error: &fs::Error) -> bool {
 }
 
 impl MountedFile {
-    /// Records a write, and drops pages well behind it from the page cache.
+    /// Records a write, and drops pages well behind a sequential writer from the page cache.
     fn evict_passed(&self, offset: u64, bytes: u64) {
         let mut passing = self.passing.get();
         let passed = passing.note(offset, bytes);

@@ -11,14 +11,14 @@ use fuser::Errno;
 #[derive(Default)]
 pub(crate) struct MountCounters {
     pub(crate) requests: RefCell<BTreeMap<&'static str, TimeHistogram>>,
-    /// By error number.
+    /// Number of requests that failed, by error number.
     pub(crate) failures: RefCell<BTreeMap<i32, u64>>,
     pub(crate) read_bytes: Cell<u64>,
     pub(crate) written_bytes: Cell<u64>,
 }
 
 impl MountCounters {
-    /// Counts a request that is being answered.
+    /// Counts an answered request, with the time that the answer took.
     pub(crate) fn count(&self, operation: &'static str, took: Duration, failure: Option<Errno>) {
         let took = machine::Duration::from_nanos(took.as_nanos() as u64);
         self.requests.borrow_mut().entry(operation).or_default().add(took);

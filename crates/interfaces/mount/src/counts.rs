@@ -54,7 +54,7 @@ impl MountedTree {
     }
 }
 
-/// Returns the counters of a mount on any thread. Does not keep the mount from ending.
+/// Returns the counters of a mount on any thread. Its existence does not delay the end of the mount.
 #[derive(Clone)]
 pub struct MountCounter {
     pub(crate) tasks: WeakSender<MountTask>,

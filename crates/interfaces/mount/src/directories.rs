@@ -1,8 +1,8 @@
 //! Open directories: their entries, in the order of their names.
 //!
-//! The kernel continues after an entry by a number that came with it. The number is the index of a returned name, and
-//! the listing continues after that name. So an entry that exists throughout is returned exactly once, whatever entries
-//! are added or removed.
+//! Each returned entry has a number, by which the kernel continues after it. The number is the index of the returned
+//! name, and the listing continues after this name. So an entry that exists during the whole listing is returned
+//! exactly once, even if other entries are added or removed.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ const FIRST: [&[u8]; 2] = [b".", b".."];
 pub(crate) struct ListedEntry {
     pub(crate) name: Vec<u8>,
     pub(crate) number: FileNumber,
-    /// Inode of the entry; `None` for the first two entries, which are known.
+    /// Inode of the entry; `None` for the entries `.` and `..`, whose inodes are known.
     pub(crate) inode: Option<Inode>,
     /// Number by which the kernel continues after this entry.
     pub(crate) position: u64,
@@ -38,7 +38,8 @@ impl MountedTree {
         self.directories.borrow_mut().remove(&handle).map(drop).ok_or(Errno::EBADF)
     }
 
-    /// Lists entries after a position; none at the end. `give` accepts an entry, or returns false if it has no room.
+    /// Lists entries after a position; none at the end. `give` puts an entry into the answer, or returns false if the
+    /// answer is full.
     pub(crate) async fn list(
         &self,
         handle: u64,

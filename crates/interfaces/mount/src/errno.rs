@@ -1,4 +1,4 @@
-//! Errors as error numbers of the kernel.
+//! Converts errors to error numbers of the kernel.
 
 use fuser::Errno;
 use namespace::TreeRefusal;
@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn a_removed_file_is_estale_and_a_disconnected_agent_is_eio() {
         let removed = ErrorKind::Refused(TreeRefusal::Removed);
-        assert_eq!(errno_of(removed).code(), libc::ESTALE, "the kernel looks the path up anew then");
+        assert_eq!(errno_of(removed).code(), libc::ESTALE, "ESTALE makes the kernel look the path up again");
         assert_eq!(errno_of(ErrorKind::Gone).code(), libc::EIO);
         assert_eq!(errno_of(ErrorKind::NoSpace).code(), libc::ENOSPC);
     }

@@ -1,6 +1,6 @@
 //! Extended attributes: stored ones, and some that describe where a file is stored.
 //!
-//! The latter are read-only, and are not listed, so that programs do not copy them:
+//! The attributes about the storage are read-only, and are not listed, so that programs do not copy them:
 //!
 //! | name | value |
 //! |---|---|
@@ -18,7 +18,8 @@ use crate::mounted_tree::{MountedTree, Outcome, about};
 /// Prefix of the read-only attributes.
 const OURS: &[u8] = b"user.starfish.";
 
-/// Prefixes of stored attributes. Others have a meaning to the kernel that Starfish would not implement.
+/// Prefixes of attributes that can be stored. Attributes with other prefixes have a meaning to the kernel that Starfish
+/// does not implement.
 const KEPT: [&[u8]; 2] = [b"user.", b"trusted."];
 
 impl MountedTree {

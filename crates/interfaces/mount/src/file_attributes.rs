@@ -8,7 +8,7 @@ use namespace::{DeviceKind, FileNumber, Inode, InodeKind, SetTime, UnixTime};
 /// Recommended size in bytes of reads and writes of programs.
 const BLOCK_BYTES: u32 = 128 << 10;
 
-/// Unit in bytes in which the space of a file is counted.
+/// Unit of the disk space of a file, in bytes.
 const SPACE_UNIT: u64 = 512;
 
 /// Returns the kernel's inode number of a file.
@@ -41,10 +41,10 @@ fn space_of(inode: &Inode) -> u64 {
 
 /// Returns the attributes of an inode.
 ///
-/// The space of a file is the amount its writers have reported ([`Inode::stored_bytes`]), since otherwise each `stat`
-/// would need a request to every agent. If it is less than the length, programs search for holes (`SEEK_HOLE`). If it
-/// is 0, some programs treat the whole file as a hole without searching (GNU tar), so for a file with a length it is
-/// never 0. For that reason a value that is too low during writing does no harm.
+/// The disk space of a file is the number of bytes that its writers have reported ([`Inode::stored_bytes`]); otherwise
+/// each `stat` would need a request to every agent. If the space is less than the length, programs search for holes
+/// (`SEEK_HOLE`). If the space is 0, some programs treat the whole file as a hole without a search (GNU tar), so it is
+/// never 0 for a non-empty file. Therefore a value that is too low during writing does no harm.
 pub(crate) fn attributes_of(inode: &Inode) -> FileAttr {
     FileAttr {
         ino: kernel_number(inode.number),
@@ -81,7 +81,7 @@ fn system_time(time: UnixTime) -> SystemTime {
     if time < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
 }
 
-/// Returns the nearest time that a namespace can keep, 1677 to 2262, of a time that the kernel has asked for.
+/// Converts a time that the kernel requests to the nearest time that a namespace can store (1677 to 2262).
 ///
 /// The kernel counts nanoseconds forward from the second, also before 1970: -1.5 s are -2 s and 500,000,000 ns. fuser
 /// 0.18 subtracts both (`system_time_from_time`), so the nanoseconds are added back here.

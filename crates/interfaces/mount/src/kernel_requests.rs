@@ -33,24 +33,25 @@ use crate::request_memory::SpareTaker;
 use crate::settings::{LockScope, MountSettings};
 use crate::space::SPACE_BLOCK;
 
-/// Size in bytes of the largest read or write request; the kernel allows no more by default.
+/// Size in bytes of the largest read or write request: the kernel's default limit.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 /// Limit of background requests in flight, such as read-ahead.
 const BACKGROUND_MAX: u16 = 64;
 
-/// The capabilities requested from the kernel. Without `FUSE_DIRECT_IO_ALLOW_MMAP` it refuses shared mappings of files
-/// whose handles bypass its pages.
+/// The capabilities requested from the kernel. Without `FUSE_DIRECT_IO_ALLOW_MMAP` the kernel refuses shared mappings
+/// through handles that bypass its pages.
 const WANTED: [InitFlags; 5] = [
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
-    // Without this the kernel requests a file's capabilities before each write.
+    // Without this capability the kernel requests the extended attribute `security.capability` of a file before each
+    // write.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_CACHE_SYMLINKS,
 ];
 
-/// Capabilities for locks, unless the kernel keeps them.
+/// Capabilities for locks, unless the kernel keeps the locks.
 const LOCKS: [InitFlags; 2] = [InitFlags::FUSE_POSIX_LOCKS, InitFlags::FUSE_FLOCK_LOCKS];
 
 /// The answer that no process holds a lock.
@@ -129,8 +130,8 @@ impl KernelRequests {
         let _ = self.tasks.send(task);
     }
 
-    /// Starts to answer with entries of a directory after a position. `add` puts one into the answer, or returns false
-    /// if it has no room.
+    /// Starts to answer with entries of a directory after a position. `add` puts an entry into the answer, or returns
+    /// false if the answer is full.
     fn begin_list<R: ErrorReply>(
         &self,
         operation: &'static str,
@@ -772,7 +773,7 @@ impl Filesystem for KernelRequests {
     }
 }
 
-/// Returns attributes with only the number filled in: the kernel uses no more of the first entries of a directory.
+/// Returns attributes with only the number filled in, which suffices for the entries `.` and `..` of a directory.
 fn directory_of_number(number: INodeNo) -> fuser::FileAttr {
     fuser::FileAttr {
         ino: number,

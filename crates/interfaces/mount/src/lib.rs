@@ -20,8 +20,8 @@
 //! ```text
 //!   kernel             threads of fuser            node thread
 //!
-//!   a call  --/dev/fuse-->  KernelDoor: decodes  --a task-->  MountedTree: does it with fs::Tree, and
-//!           <------------------------------------------ answers, when it is done
+//!   a call  --/dev/fuse-->  KernelDoor: decodes  --a task-->  MountedTree: performs it with fs::Tree, and
+//!           <------------------------------------------ answers when it has completed
 //! ```
 //!
 //! Only tasks of the node thread wait, and their number is unlimited. The kernel checks permissions, since it knows

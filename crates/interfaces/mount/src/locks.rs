@@ -4,8 +4,8 @@
 //! made under earlier locks, and writes under a lock are with the agents before it is released. So programs that
 //! synchronise by locks on one host also work on several.
 //!
-//! The kernel does not distinguish requests for `flock` and `fcntl`, but uses different owners for each. So the two
-//! conflict with each other, as on NFS: a process that locks the same file both ways deadlocks.
+//! The kernel does not distinguish requests for `flock` and `fcntl`, but uses different owners for each. So locks of
+//! the two kinds conflict with each other, as on NFS: a process that locks the same file in both ways deadlocks.
 
 use fs::{HeldLock, LockMode, LockRange};
 use fuser::Errno;
@@ -16,8 +16,8 @@ use nix::libc;
 use crate::caller_signals::CallerSignals;
 use crate::mounted_tree::{MountedFile, MountedTree, Outcome, about};
 
-/// Pauses between attempts to get a refused lock, the first and the longest. A lock released through this mount is
-/// tried at once.
+/// The first and the longest pause between attempts to get a lock that another owner holds. When a lock is released
+/// through this mount, the next attempt follows at once.
 const ASK_AGAIN: Duration = Duration::from_millis(2);
 const ASK_AGAIN_MOST: Duration = Duration::from_millis(64);
 
@@ -62,8 +62,8 @@ fn kind_of(mode: LockMode) -> i32 {
 }
 
 impl MountedTree {
-    /// Grants or releases a lock. If another owner holds it, waits if `caller`, the thread of the request, is given,
-    /// and otherwise fails with EAGAIN.
+    /// Grants or releases a lock. If another owner holds the lock: with `caller`, the thread of the request, waits;
+    /// without it, fails with EAGAIN.
     pub(crate) async fn lock(&self, wanted: WantedLock, caller: Option<u32>) -> Outcome<()> {
         let open = self.file(wanted.handle)?;
         let number = open.file.number();
@@ -71,7 +71,7 @@ impl MountedTree {
             return self.unlock(&open, wanted.owner, wanted.range).await;
         };
         if self.tree().has_locks(number, wanted.owner) {
-            // The new lock may be weaker, so that others may read at once.
+            // Flush first: the new lock may be weaker, and other clients can then read at once.
             let flushed = open.file.flush_shared().await;
             self.heed_version(&open.file).await;
             self.settle(about(number), flushed)?;
@@ -110,8 +110,8 @@ impl MountedTree {
         self.unlock(&open, owner, LockRange::WHOLE).await
     }
 
-    /// Releases the locks of all owners that locked the file through this handle, which is being closed. For open file
-    /// description locks (F_OFD_SETLK) the kernel does not name the owner.
+    /// Releases the locks of all owners that locked the file through this handle. Called when the handle is closed. For
+    /// open file description locks (F_OFD_SETLK) the kernel does not name the owner.
     pub(crate) async fn unlock_all_through(&self, handle: u64) -> Outcome<()> {
         let open = self.file(handle)?;
         let lockers = open.lockers.take();

@@ -33,8 +33,8 @@ pub struct MountedDirectory {
 }
 
 impl MountedDirectory {
-    /// Mounts a namespace in a directory. If a program gets only the number of an error, the callback receives the full
-    /// error on another thread.
+    /// Mounts a namespace in a directory. Programs get only error numbers; for unexpected errors the callback receives
+    /// the full error, on another thread.
     ///
     /// # Errors
     /// Fails if the directory is not suitable, or the kernel or `fusermount3` refuses the mount.
@@ -147,8 +147,9 @@ fn mount_as_root(directory: &Path, settings: &MountSettings) -> io::Result<Owned
     Ok(device)
 }
 
-/// Returns the absolute path of the directory if it can be mounted on. Removes our mounts whose program was killed:
-/// they are useless, and a restart, such as by systemd, does not unmount them.
+/// Returns the absolute path of the directory if a file system can be mounted there. Unmounts earlier mounts of ours in
+/// this directory whose program was killed: they are useless, and a restart, for example by systemd, does not unmount
+/// them.
 fn check_directory(directory: &Path) -> Result<PathBuf> {
     let look = || directory.canonicalize().and_then(|path| fs::metadata(&path).map(|found| (path, found)));
     let mut found = look();
@@ -184,7 +185,7 @@ fn check_device(directory: &Path) -> Result<()> {
     Err(failure(directory, format!("{DEVICE}: {error}")).with_remedy(remedy))
 }
 
-/// Returns the remedy for a device of this mode, or a missing one, that cannot be opened.
+/// Returns the remedy if the device cannot be opened. `mode` is its mode; `None` if the device is missing.
 fn remedy_for_device(mode: Option<u32>, is_root: bool) -> String {
     match mode {
         Some(mode) if mode & 0o006 != 0o006 && !is_root => {

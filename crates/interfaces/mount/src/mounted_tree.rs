@@ -69,7 +69,7 @@ pub(crate) struct MountedFile {
     pub(crate) passing: Cell<SequentialWrites>,
     /// Owners that locked the file through this handle, by the kernel's owner id, with their processes.
     pub(crate) lockers: RefCell<BTreeMap<u64, u32>>,
-    /// Requests in flight; the file is closed after them.
+    /// Requests in flight: the file is closed only after all have completed.
     calls: InFlight,
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct MountedFile {
 #[derive(Clone, Copy)]
 pub(crate) struct HandleUse {
     pub(crate) writes: bool,
-    /// True if it bypasses the kernel's pages.
+    /// True if accesses through the handle bypass the kernel's pages.
     pub(crate) is_direct: bool,
 }
 
-/// An open file that cannot be closed while this exists.
+/// An open file that is not closed as long as this value exists.
 pub(crate) struct UsedFile {
     open: Rc<MountedFile>,
-    /// Declared, thus dropped, after the file.
+    /// Declared after the file, so that it is dropped after the file.
     _call: OperationInFlight,
 }
 
@@ -101,7 +101,7 @@ impl std::ops::Deref for UsedFile {
 struct CachedVersion {
     /// `None` after a write that bypassed the pages.
     version: Option<u64>,
-    /// Number of changes by other clients that were known when the pages were valid.
+    /// Number of changes by other clients that this client knew when the pages were valid.
     by_others: u64,
 }
 
@@ -171,7 +171,7 @@ impl MountedTree {
         self.node.tree()
     }
 
-    /// Converts an outcome for the kernel. Reports unexpected errors, with their subject.
+    /// Converts an outcome to one for the kernel. Reports unexpected errors, with the subject `what`.
     pub(crate) fn settle<T>(&self, what: impl Display, outcome: fs::Result<T>) -> Outcome<T> {
         let error = match outcome {
             Ok(done) => return Ok(done),
@@ -253,20 +253,20 @@ impl MountedTree {
             }
         }
         open.calls.none().await;
-        let open = Rc::into_inner(open).expect("a call lets go of the file before it ends");
+        let open = Rc::into_inner(open).expect("every call drops the file before it ends");
         self.settle(about(number), open.file.close().await)
     }
 
     async fn close_all(&self) {
         let handles: Vec<u64> = self.files.borrow().keys().copied().collect();
         for handle in handles {
-            // No caller is left, and the error has been reported.
+            // No caller is waiting, and `close` has reported the error.
             let _ = self.close(handle).await;
         }
     }
 
-    /// Returns `inode` as reported by the metadata server, with unreported local writes added. If others have written,
-    /// an open file here first fetches its attributes again.
+    /// Returns `inode` as reported by the metadata server, with unreported local writes added. If other clients have
+    /// written, fetches the attributes again for a file that is open in this mount.
     pub(crate) async fn seen(&self, inode: Inode) -> Inode {
         if let Some(open) = self.open_file(inode.number)
             && open.file.known().version != inode.version
@@ -291,15 +291,15 @@ impl MountedTree {
         let before = {
             let mut cached = self.cached.borrow_mut();
             if cached.len() >= CACHED_MAX {
-                // The cost is that some pages are read again.
+                // Forgetting all versions only costs that some pages are read again.
                 cached.clear();
             }
             cached.insert(file.number(), known)
         };
         let keeps = before.is_some_and(|before| before.version == known.version);
         if !keeps {
-            // A negative offset invalidates attributes only. So this thread does not wait for a page, which it might
-            // have to supply itself. An error means that the kernel has cached nothing.
+            // A negative offset invalidates attributes only. So this thread does not wait for a page in flight, which
+            // this thread might have to supply. An error means that the kernel has cached nothing.
             let _ = self.notifier.inval_inode(crate::file_attributes::kernel_number(file.number()), -1, 0);
         }
         keeps
@@ -333,8 +333,8 @@ impl MountedTree {
         }
     }
 
-    /// Makes the kernel drop its pages of an open file. A separate thread waits for that: pages may be in flight that
-    /// this thread must supply.
+    /// Makes the kernel drop its pages of an open file. A separate thread waits until the pages are dropped, because
+    /// this thread must meanwhile supply pages in flight.
     async fn drop_pages(&self, file: &OpenTreeFile<RealMachine>) {
         let known = CachedVersion::of(file);
         let (number, notifier) =
@@ -349,7 +349,8 @@ impl MountedTree {
         self.cached.borrow_mut().insert(file.number(), known);
     }
 
-    /// Records that a write bypassed the kernel's pages: before Linux 6.6 the kernel may keep pages it already has.
+    /// Records that a write bypassed the kernel's pages: before Linux 6.6 the kernel may keep outdated pages after such
+    /// a write.
     pub(crate) fn note_written_past_pages(&self, number: FileNumber) {
         if let Some(cached) = self.cached.borrow_mut().get_mut(&number) {
             cached.version = None;

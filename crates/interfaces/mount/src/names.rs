@@ -19,7 +19,7 @@ pub(crate) struct InodeOwner {
 }
 
 impl MountedTree {
-    /// Returns the attributes behind a name, and the time for which the kernel may cache them.
+    /// Returns the attributes of the file with a name, and the time for which the kernel may cache them.
     pub(crate) async fn look(&self, at: Location) -> Outcome<(FileAttr, Duration)> {
         let (what, believed) = (named(&at), self.settings.attribute_timeout);
         let looked = self.tree().look(at.base, at.path, believed.into()).await;
@@ -27,7 +27,7 @@ impl MountedTree {
         Ok((attributes_of(&self.seen(inode).await), left.into()))
     }
 
-    /// Returns the settings of a new file with contents.
+    /// Returns the settings of a new regular file.
     pub(crate) async fn new_file(&self) -> Outcome<NewInode> {
         let disks = self.settle("new file", self.tree().all_disks().await)?;
         let striping = self.node.striping().map_err(|error| self.log_error(&error))?;
@@ -87,8 +87,8 @@ impl MountedTree {
     /// Flushes all written and closed files, and all names, to stable storage.
     ///
     /// # Errors
-    /// If an agent does not answer, fails with the error number of a connection, by which [`sync`](crate::sync)
-    /// distinguishes it from a failing disk.
+    /// If an agent does not answer, fails with an error number for connections, so that [`sync`](crate::sync) can
+    /// distinguish this case from a failing disk.
     pub(crate) async fn sync_all(&self) -> Outcome<()> {
         let synced = self.node.explained("cannot flush written data to the disks", self.tree().sync().await);
         synced.map_err(|error| {

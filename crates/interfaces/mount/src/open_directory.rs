@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use namespace::FileNumber;
 
-/// Bytes of entries per request: initial value and limit.
+/// Number of bytes of entries per request: the initial value, and the maximum.
 const ASKED_BYTES_MAX: u32 = 32 << 10;
 
 /// An open directory.
@@ -31,8 +31,9 @@ impl OpenDirectory {
         self.given.borrow().get(place).map(|name| name.to_vec())
     }
 
-    /// Returns the position for the name that follows the one before `place`: `place` if it was returned there before,
-    /// otherwise a new one. So a program that seeks back and reads again does not use more memory each time.
+    /// Returns the position of a name that the listing reaches at `place`: `place` if the same name was returned there
+    /// before, otherwise a new position. So a program that seeks back and reads again does not use more memory each
+    /// time.
     pub(crate) fn place_of(&self, place: usize, name: &[u8]) -> usize {
         let given = self.given.borrow();
         if given.get(place).is_some_and(|given| **given == *name) { place } else { given.len() }
@@ -51,8 +52,9 @@ impl OpenDirectory {
         self.asked_bytes.get()
     }
 
-    /// Records the number of entries that fitted into the kernel's buffer. The next request asks for about as many:
-    /// older kernels accept one page at a time, and the metadata server would read the rest in vain.
+    /// Records the number of entries that fitted into the kernel's buffer. The next request is for about the same
+    /// number, because older kernels accept one page at a time, and the metadata server would read the other entries in
+    /// vain.
     pub(crate) fn note_taken(&self, taken: usize, of: usize) {
         let asked = u64::from(self.asked_bytes.get());
         let next = if taken == of { asked * 2 } else { asked * (taken as u64 + 1) / of as u64 };
@@ -81,7 +83,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(list(&open, 1, &["b", "d"]), [1, 2]);
         }
-        // The entry added in between has a new position, and so have the entries after it; the others keep theirs.
+        // The entry `c`, added between `b` and `d`, and the entries after it get new positions; `b` keeps its position.
         assert_eq!(list(&open, 1, &["b", "c", "d"]), [1, 4, 5]);
         assert_eq!(open.given(2), Some(b"d".to_vec()));
         assert_eq!(list(&open, 4, &["c", "d", "e", "f"]), [4, 5, 6, 7]);

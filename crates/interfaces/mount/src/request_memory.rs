@@ -7,22 +7,22 @@
 //!                '---------------------------- spare memory <--------------------------'
 //! ```
 //!
-//! The kernel supplies new memory page by page, at the first touch, and cleared: that costs more than the copy into it.
-//! Only large requests use the pool: most of a pooled buffer would stay unused in a page with a small request.
+//! The kernel clears new memory page by page at the first access, which costs more than the copy into that memory. Only
+//! large requests use the pool, because a small request would leave most of a pooled buffer unused.
 
 use flume::{Receiver, Sender};
 
-/// Number of buffers kept for reuse: enough for the requests that one program sends before the node thread has
-/// answered.
+/// Number of buffers kept for reuse: enough for the requests of one program that are in flight at the same time.
 const SPARES: usize = 8;
 
-/// Size in bytes from which a request uses a pooled buffer. All pooled buffers have the size of the largest request.
+/// Minimum size in bytes of a request that uses a pooled buffer. All pooled buffers have the size of the largest
+/// request.
 const LARGE_BYTES: usize = 512 << 10;
 
-/// The returning end of the pool.
+/// The end of the pool that takes back buffers.
 pub(crate) struct SpareGiver(Sender<Vec<u8>>);
 
-/// The taking end of the pool.
+/// The end of the pool that hands out buffers.
 pub(crate) struct SpareTaker(Receiver<Vec<u8>>);
 
 /// Returns both ends of a new pool.
@@ -32,11 +32,11 @@ pub(crate) fn spare_memory() -> (SpareGiver, SpareTaker) {
 }
 
 impl SpareGiver {
-    /// Returns a buffer for another request like one of `bytes` bytes, if the pool has room; `find` supplies the
-    /// buffer.
+    /// Returns the buffer of a request of `bytes` bytes to the pool, if the request was large and the pool has room;
+    /// `find` supplies the buffer.
     pub(crate) fn give(&self, bytes: usize, find: impl FnOnce(usize) -> Vec<u8>) {
         if bytes >= LARGE_BYTES && !self.0.is_full() {
-            // An error means that the taking end is closed.
+            // An error means that the other end is closed.
             let _ = self.0.try_send(find(bytes));
         }
     }

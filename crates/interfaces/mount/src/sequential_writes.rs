@@ -26,7 +26,7 @@ impl SequentialWrites {
         }
         self.end = self.end.max(offset + bytes);
         let passed = self.end.checked_sub(KEPT_BYTES).filter(|&passed| passed > self.begin)?;
-        // Include the range before it again: some of it may have been in flight when it was first returned.
+        // Include the previous range again, because parts of it may have been in flight when it was first returned.
         let begin = self.begin.max(passed.saturating_sub(KEPT_BYTES));
         Some(Extent::new(begin, passed - begin))
     }

@@ -18,9 +18,9 @@ pub enum LockScope {
 pub struct MountSettings {
     /// Name of the file system in the list of mounts, without commas.
     pub source: String,
-    /// True if nothing can be changed through the mount.
+    /// True for a read-only mount.
     pub read_only: bool,
-    /// True if users other than the mounting user have access. Otherwise not even root has.
+    /// True if users other than the mounting user have access. Otherwise not even root has access.
     pub allow_other: bool,
     /// True if no file uses the kernel's page cache. The kernel then refuses shared mappings.
     pub direct: bool,

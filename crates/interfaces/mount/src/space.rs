@@ -7,7 +7,7 @@ use namespace::{TreeAnswer, TreeOperation};
 
 use crate::mounted_tree::{MountedTree, Outcome};
 
-/// Unit in bytes in which space is counted.
+/// Unit of space, in bytes.
 pub(crate) const SPACE_BLOCK: u32 = 4096;
 
 /// Space of a namespace, in blocks of [`SPACE_BLOCK`] bytes.
@@ -44,7 +44,7 @@ impl MountedTree {
             }
         }
         let free = disks.iter().map(|(device, free)| free / devices[device]).collect::<Vec<_>>();
-        // If no new files can be created, disks do not limit them.
+        // If the settings permit no new files, count each block as available.
         let stripes = self.node.striping().map_or(1, |striping| u64::from(striping.stripe_count()));
         let inodes = match self.settle(WHAT, self.tree().perform(TreeOperation::Describe).await)? {
             TreeAnswer::Used(used) => used.inodes,
@@ -67,7 +67,7 @@ enum Device {
         computer: u64,
         device: u64,
     },
-    /// The device of disk `index` of a node is unknown.
+    /// The unknown device of disk `index` of a node.
     Of {
         node: NodeId,
         index: usize,
@@ -75,7 +75,7 @@ enum Device {
 }
 
 /// Returns the maximum bytes of files with `stripes` equal stripes, each on a different disk, for disks with these free
-/// bytes. Any `k` disks hold at most `k` stripes of a file; the other disks must have room for the rest.
+/// bytes. Any `k` disks hold at most `k` stripes of a file; the other disks must have space for the other stripes.
 fn available(mut free: Vec<u64>, stripes: u64) -> u64 {
     free.sort_unstable();
     let others = (0..stripes).map(|largest| {

@@ -74,7 +74,7 @@ fn unescaped(word: &[u8]) -> Vec<u8> {
 }
 
 /// Flushes to stable storage all files that were written and closed through a mount. No system call does this for a
-/// FUSE mount; our program does it when its root directory is flushed.
+/// FUSE mount. Instead, the program of the mount does it when its root directory is flushed.
 ///
 /// # Errors
 /// Fails if the flush fails. Succeeds if nothing is mounted there, the program has ended, or the mount belongs to
@@ -102,11 +102,11 @@ pub fn sync(directory: &Path) -> Result<()> {
     }
 }
 
-/// Unmounts a directory. If it is in use and `lazy` is set, it disappears at once, and the mount ends with its last
-/// use.
+/// Unmounts a directory. If the mount is in use and `lazy` is set, the mount disappears from the directory at once, and
+/// ends with its last use.
 ///
 /// # Errors
-/// Fails if no mount of ours is there, it is in use, or this user may not unmount it.
+/// Fails if no Starfish mount is there, if it is in use, or if this user may not unmount it.
 pub fn unmount(directory: &Path, lazy: bool) -> Result<()> {
     let path = place_of(directory);
     let failed = |why: &dyn std::fmt::Display| {
@@ -128,7 +128,7 @@ pub fn unmount(directory: &Path, lazy: bool) -> Result<()> {
 fn in_use(error: Error, why: &str) -> Error {
     if why.to_ascii_lowercase().contains("busy") {
         error.with_remedy(
-            "Processes use it: `fuser -vm DIR` lists them. --lazy unmounts it when the last process leaves it",
+            "Processes use the mount: `fuser -vm DIR` lists them. --lazy unmounts it when the last process leaves it",
         )
     } else {
         error
@@ -146,8 +146,8 @@ fn ask_fusermount(path: &Path, lazy: bool) -> std::result::Result<(), String> {
     }
 }
 
-/// Returns the absolute path of a directory without accessing it, since that fails if the program of the mount has
-/// ended.
+/// Returns the absolute path of a directory without accessing the directory, since an access fails if the program of
+/// the mount has ended.
 fn place_of(directory: &Path) -> PathBuf {
     if let Ok(path) = directory.canonicalize() {
         return path;

@@ -119,7 +119,7 @@ fn readers_see_writes_of_a_write_only_handle() {
     for round in 1..=9_u8 {
         let at = u64::from(round) * 5000;
         writer.write_all_at(&[round + 1; 5000], at).expect("room");
-        // Write a part twice, so that stale cached pages would show.
+        // Write a part twice, so that a read of stale cached pages would be detected.
         writer.write_all_at(&[round + 1; 100], 4000).expect("room");
         let mut bytes = vec![0; at as usize + 5000];
         during.read_exact_at(&mut bytes, 0).expect("all of it");
@@ -475,8 +475,9 @@ fn removing_files_fetches_no_attributes_of_their_directory() {
         fs::remove_file(mount.at(format!("many/{number}"))).expect("it is there");
     }
     let asked = asked(&mount, "names") - before;
-    // In addition to two requests per file: periodic ones each second, and forgetting of inodes a few dozen at a time.
-    assert!(asked < 5 * FILES / 2, "{asked} questions about names for {FILES} files");
+    // Allow for more than two requests per file: some are made each second, and inodes are forgotten in batches of a
+    // few dozen.
+    assert!(asked < 5 * FILES / 2, "{asked} metadata requests for {FILES} files");
     let changed = directory();
     assert_eq!((changed.len(), changed.nlink()), (0, 2));
     fs::set_permissions(mount.at("many"), fs::Permissions::from_mode(0o500)).expect("one's own");
@@ -508,7 +509,7 @@ fn a_disconnected_agent_causes_an_error_and_no_hang() {
     let without_names = agent_without_metadata(&agents);
     agents.agents[without_names].end();
     let start = Instant::now();
-    assert!(total() <= of_both, "space on the agent that is there");
+    assert!(total() <= of_both, "only space on the remaining agent counts");
     // Bypass the kernel's pages, since the kernel has cached the file.
     let opened = File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(mount.at("file"));
     let read = opened.and_then(|mut file| file.read_to_end(&mut Vec::new()));

@@ -59,7 +59,7 @@ fn flock_holds_between_mounts() {
     there.unlock().expect("it has one");
     here.unlock().expect("it has one");
     assert!(!is_held(there.try_lock()));
-    // Locks also hold within a mount, and closing releases them.
+    // Locks also hold between handles of one mount, and closing a handle releases its locks.
     let again = open(&mounts.other, "file");
     assert!(is_held(again.try_lock()));
     drop(there);
@@ -412,7 +412,7 @@ fn directories_moved_into_each_other_by_two_mounts_stay_a_tree() {
     // The kernel caches names for a second.
     thread::sleep(Duration::from_millis(1100));
     for mount in [&mounts.one, &mounts.other] {
-        assert_eq!(count_directories(&mount.path, 0), 4, "nothing is lost, and nothing is there twice");
+        assert_eq!(count_directories(&mount.path, 0), 4, "no directory is lost, and none appears twice");
     }
     mounts.end();
 }
@@ -487,7 +487,11 @@ fn unflushed_writes_become_visible_on_another_mount() {
         expected.extend(piece);
         wait_until("it is seen", || {
             let seen = fs::read(mounts.other.at("output")).expect("there");
-            assert!(expected.starts_with(&seen), "{} bytes are others", seen.len());
+            assert!(
+                expected.starts_with(&seen),
+                "the first {} bytes differ from the written ones",
+                seen.len()
+            );
             seen.len() == expected.len()
         });
     }

@@ -17,7 +17,7 @@ struct Line {
     end: usize,
 }
 
-/// Memory of a line besides its bytes.
+/// Memory for a line in addition to its bytes.
 const LINE_BYTES: usize = size_of::<Line>();
 
 /// Lines with their newlines, in input order or sorted.
@@ -30,8 +30,9 @@ pub(super) struct Block {
 impl Block {
     /// Reads lines until the lines and their index use `memory` bytes, or the input ends.
     ///
-    /// `rest` contains the start of a line from the previous block, and afterwards the start of the next line. A line
-    /// longer than the memory is nevertheless read completely. Returns true if the input may have more lines.
+    /// Before the call `rest` contains the start of a line from the previous block, and afterwards the start of the
+    /// first line of the next block. A line longer than the memory is nevertheless read completely. Returns true if the
+    /// input may have more lines.
     pub(super) fn fill(
         &mut self,
         input: &mut impl Read,

@@ -20,14 +20,14 @@ use crate::write_behind::WriteBehind;
 /// Number of buffers per run.
 const BUFFERS: u64 = 2;
 
-/// Minimum size of a buffer in bytes: shorter buffers lose more time on disk latency than merging more runs at once
+/// Minimum size of a buffer in bytes: with shorter buffers, disk latency costs more time than merging more runs at once
 /// saves.
 const BUFFER_BYTES_MIN: u64 = 64 << 10;
 
 /// Maximum size of a buffer in bytes: longer ones gain nothing.
 const BUFFER_BYTES_MAX: u64 = 1 << 20;
 
-/// Limit of runs merged at once: each is an open file, and each generation has that many.
+/// Limit of runs merged at once: each run is an open file, and each generation can have this number of runs.
 const RUNS_MAX: u64 = 128;
 
 impl Sorting<'_> {
@@ -68,7 +68,7 @@ impl<'a> Runs<'a> {
                 generation.push(run);
                 return Ok(());
             }
-            // Use the smallest buffers: the blocks are in memory at the same time.
+            // Use the smallest buffers, because the blocks are in memory at the same time.
             let longer = merge(self.sorting, std::mem::take(generation), BUFFER_BYTES_MIN as usize)?;
             generation.push(run);
             run = longer;
@@ -188,7 +188,7 @@ impl Merging {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(()) };
         let has_next = head.next();
         if !matches!(has_next, Ok(true)) {
-            // Without a line the run cannot be ordered in the heap.
+            // The run has ended: remove it from the heap.
             PeekMut::pop(head);
         }
         has_next.map(drop)
@@ -207,7 +207,7 @@ fn read_ahead(
             buffer.truncate(bytes);
             buffer
         });
-        // The reader may have reached the end of its run and stopped.
+        // The reader may have reached the end of its run and dropped the receiver.
         let _ = senders[index].send(filled);
     }
 }
@@ -248,7 +248,7 @@ struct Head {
     order: Order,
     /// The line, if its bytes were in several buffers.
     line: Vec<u8>,
-    /// Start and end of the line, with its newline, in the current buffer, if it is entirely there.
+    /// Start and end of the line, with its newline, in the current buffer, if the buffer has the whole line.
     is_in_buffer: Option<(usize, usize)>,
     prefix: u64,
 }

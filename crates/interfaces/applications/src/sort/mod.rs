@@ -5,8 +5,9 @@
 //!   merge         runs --thread, ahead--> the least line of all, again and again --thread, behind--> output
 //! ```
 //!
-//! Input that fits into one block needs no temporary file. If there are more runs than can be merged in memory at once,
-//! some are merged into longer ones first. Most of these merges happen as runs arrive, since each run is an open file.
+//! An input that fits into one block needs no temporary file. If there are more runs than can be merged in memory at
+//! once, some are merged into longer ones first. Most of these merges are done as soon as enough runs exist, since each
+//! run is an open file.
 //!
 //! - `order.rs`: the order of lines
 //! - `block.rs`: a block of lines, and sorting it
@@ -43,7 +44,7 @@ use runs::Sorted;
 /// Sort the lines of files, ordinary and striped ones, by their bytes.
 ///
 /// The order is that of `LC_ALL=C sort`. Lines with equal keys are in the order of their bytes; with --stable, in input
-/// order. With --unique, the first one in the input is kept. A last line without a newline gets one.
+/// order. With --unique, the first line in the input is kept. A last line without a newline gets one.
 #[derive(Parser, Debug)]
 #[command(name = "pfssort", version, after_help = NAMES)]
 pub struct Arguments {

@@ -105,7 +105,7 @@ fn read_blocks(
     Ok(())
 }
 
-/// Files that are read as one; each ends with a newline.
+/// Reads several files as one input, and adds missing final newlines.
 struct Inputs<'a> {
     store: &'a dyn Storage,
     names: &'a [FileName],

@@ -18,7 +18,7 @@ pub(crate) struct Mount {
     session: Session,
     /// The directory of the test.
     pub(crate) home: PathBuf,
-    /// The agents, if they serve this mount only; they end after it.
+    /// The agents, if they serve only this mount; they end after the mount.
     agents: Option<Agents>,
 }
 
