@@ -1,4 +1,4 @@
-/* pdiol.h - files in stripes over the disks of many machines, used like those of stdio.
+/* pdiol.h - files striped over the disks of many machines, with functions like those of stdio.
  *
  *     PFS_FILE *file;
  *     if (initialize_pdiol(&argc, &argv) != 0 || (file = pdiol_fopen("notes.txt", "r")) == NULL) {
@@ -12,8 +12,8 @@
  *
  * Compile and link, as C99 or later, with: cc program.c $(pkg-config --cflags --libs pdiol)
  *
- * Every function that fails sets errno, and pdiol_strerror() tells more: the file, the agent, and what to do about it.
- * A PFS_FILE may be used by several threads; each call is atomic, as in stdio. pdiol(7) is an overview.
+ * Every function that fails sets errno, and pdiol_strerror() returns a message: the file, the agent, and the remedy.
+ * Several threads may use the same PFS_FILE; each call is atomic, as in stdio. pdiol(7) is an overview.
  */
 #ifndef PDIOL_H
 #define PDIOL_H
@@ -27,21 +27,21 @@
 extern "C" {
 #endif
 
-/* An open file. Its fields are for the functions of this header alone. */
+/* An open file. Only the functions of this header may use the fields. */
 typedef struct PFS_FILE {
-    const unsigned char *pdiol_next; /* bytes that have been read already: the next one, */
-    const unsigned char *pdiol_end;  /* and where they end */
-    unsigned char *pdiol_room;       /* room for bytes to write, */
-    unsigned char *pdiol_room_end;   /* and where it ends */
-    uintptr_t pdiol_owner;           /* the thread that needs no lock, if there is one */
-    int pdiol_busy;                  /* whether that thread is at work here */
+    const unsigned char *pdiol_next; /* the next buffered byte to read, */
+    const unsigned char *pdiol_end;  /* and the end of these bytes */
+    unsigned char *pdiol_room;       /* the next free byte of the write buffer, */
+    unsigned char *pdiol_room_end;   /* and the end of that buffer */
+    uintptr_t pdiol_owner;           /* the thread that needs no lock, if any */
+    int pdiol_busy;                  /* not 0 while that thread uses the file */
 } PFS_FILE;
 
-/* What pdiol_stat and pdiol_fstat find out. */
+/* Result of pdiol_stat and pdiol_fstat. */
 typedef struct pdiol_state_struct {
     int64_t size;        /* bytes of the file */
-    int64_t block_size;  /* bytes on one disk before the file goes on on the next; one page of the cache */
-    int32_t disk_number; /* disks over which it is striped */
+    int64_t block_size;  /* bytes of a block, the striping unit; also the page size of the cache */
+    int32_t disk_number; /* number of disks of the file */
     uint32_t mode;       /* permissions, such as 0644 */
     uint32_t uid, gid;   /* owner and group */
     int64_t accessed;    /* time of access, in nanoseconds since 1970; a read does not change it */
@@ -50,15 +50,15 @@ typedef struct pdiol_state_struct {
 } pdiol_state_struct;
 
 /* Access patterns for pdiol_hint. */
-#define AP_NORMAL 0     /* nothing in particular */
+#define AP_NORMAL 0     /* no particular pattern */
 #define AP_SEQUENTIAL 1 /* from the beginning to the end */
-#define AP_RANDOM 2     /* here and there: nothing is prefetched */
+#define AP_RANDOM 2     /* in random order: nothing is prefetched */
 
-/* What else pdiol_hint may say; 0, or some of these added up. */
+/* Further hints for pdiol_hint: 0, or a bitwise OR of these. */
 #define FINAL_WRITE 1    /* this program does not use the file after closing it */
-#define TEMPORARY_FILE 2 /* this program removes the file: keep it from the disks as long as there is memory */
+#define TEMPORARY_FILE 2 /* this program removes the file: keep it in memory as long as there is space */
 
-/* Beginning and end. The options of PDIOL stand in argv before an argument "-"; they are removed with it. */
+/* Start and end. The options of PDIOL precede an argument "-" in argv; the options and this argument are removed. */
 int initialize_pdiol(int *pargc, char ***pargv);
 int finalize_pdiol(void);
 
@@ -68,14 +68,15 @@ int pdiol_stat(const char *const path, pdiol_state_struct *pstat);
 int pdiol_unlink(const char *const path);
 
 /* Open files. */
-int pdiol_fclose(PFS_FILE *pf); /* waits for agents, not for disks; pdiol_fflush does */
-int pdiol_fflush(PFS_FILE *pf); /* of NULL: all */
+int pdiol_fclose(PFS_FILE *pf); /* waits for agents, but, unlike pdiol_fflush, not for disks */
+int pdiol_fflush(PFS_FILE *pf); /* NULL: all open files */
 int pdiol_fstat(PFS_FILE *pf, pdiol_state_struct *pstat);
 int pdiol_ftruncate(PFS_FILE *pf, int64_t size);
 int pdiol_hint(PFS_FILE *pf, int access_pattern, int hint);
 int pdiol_fadvise(PFS_FILE *pf, int64_t offset, int64_t length, int advice); /* POSIX_FADV_WILLNEED, ... */
 
-/* Reading and writing. The number of items; -1 if there is an error before the first is complete. */
+/* Reading and writing. pdiol_fread and pdiol_fwrite return the number of whole items, or -1 after an error without any.
+   */
 ssize_t pdiol_fread(void *ptr, size_t size, size_t nmemb, PFS_FILE *pf);
 ssize_t pdiol_fwrite(const void *ptr, size_t size, size_t nmemb, PFS_FILE *pf);
 char *pdiol_fgets(char *s, int size, PFS_FILE *pf);
@@ -83,34 +84,35 @@ int pdiol_fputs(const char *s, PFS_FILE *pf);
 int pdiol_getc(PFS_FILE *pf);
 int pdiol_putc(int c, PFS_FILE *pf);
 
-/* The position. pdiol_fseeko and pdiol_ftello take and give 64 bits on every machine. */
+/* The position. pdiol_fseeko and pdiol_ftello use 64-bit offsets on every machine. */
 int pdiol_fseek(PFS_FILE *pf, long offset, int whence);
 int pdiol_fseeko(PFS_FILE *pf, int64_t offset, int whence);
 long pdiol_ftell(const PFS_FILE *const pf);
 int64_t pdiol_ftello(const PFS_FILE *const pf);
 void pdiol_rewind(PFS_FILE *pf);
 
-/* What happened. */
+/* End of file and errors. */
 int pdiol_feof(const PFS_FILE *const pf);
 int pdiol_ferror(const PFS_FILE *const pf);
 void pdiol_clearerr(PFS_FILE *pf);
 
-/* The last error of this thread, in words, until its next one. Never NULL. */
+/* The message of the last error of this thread, valid until the next error of this thread. Never NULL. */
 const char *pdiol_strerror(void);
 
-/* A file for one thread over several calls. The calls ending in _unlocked are for its owner. */
+/* Locks a file for several calls of one thread. Only the thread with the lock may call the functions ending in
+   _unlocked. */
 void pdiol_flockfile(PFS_FILE *pf);
-int pdiol_ftrylockfile(PFS_FILE *pf); /* 0: this thread has it */
+int pdiol_ftrylockfile(PFS_FILE *pf); /* 0: this thread now holds the lock */
 void pdiol_funlockfile(PFS_FILE *pf);
 int pdiol_getc_unlocked(PFS_FILE *pf);
 int pdiol_putc_unlocked(int c, PFS_FILE *pf);
 
-/* Reading and writing single bytes without a call: what follows is how, and not part of the interface.
+/* Reading and writing single bytes without a call. The rest of this header is not part of the interface.
  *
- * The first thread that uses a file owns it. The owner needs no atomic read-modify-write: it says that it is busy, and
- * looks whether it is the owner still. Another thread first ends the ownership for good, then makes all threads pass a
- * memory barrier, with membarrier(2), and then waits until the owner is not busy. From then on all take a lock, in
- * the library. */
+ * The first thread that uses a file owns it. The owner needs no atomic read-modify-write: it marks the file busy, and
+ * then checks that it is still the owner. Another thread first ends the ownership permanently, then makes all threads
+ * pass a memory barrier, with membarrier(2), and then waits until the owner is not busy. From then on all threads take
+ * a lock in the library. */
 #if defined(__GNUC__) && defined(__LP64__) && defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
 
 static inline uintptr_t pdiol_this_thread_(void)
@@ -124,8 +126,8 @@ static inline uintptr_t pdiol_this_thread_(void)
     return thread;
 }
 
-/* Whether this thread may go on without a lock; what *busy was before is to be given to pdiol_leave_. Of NULL the library
- * says what is wrong. */
+/* Returns 1 if this thread may use the file without a lock; then the caller must pass *busy to pdiol_leave_. Returns 0
+   for NULL, too, so that the library reports the error. */
 static inline int pdiol_enter_(PFS_FILE *pf, int *busy)
 {
     uintptr_t thread = pdiol_this_thread_();
@@ -133,7 +135,7 @@ static inline int pdiol_enter_(PFS_FILE *pf, int *busy)
         return 0;
     *busy = __atomic_load_n(&pf->pdiol_busy, __ATOMIC_RELAXED);
     __atomic_store_n(&pf->pdiol_busy, *busy + 1, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* the other half is membarrier */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* membarrier is the other half of this barrier */
     if (__builtin_expect(__atomic_load_n(&pf->pdiol_owner, __ATOMIC_RELAXED) == thread, 1))
         return 1;
     __atomic_store_n(&pf->pdiol_busy, *busy, __ATOMIC_RELEASE);
