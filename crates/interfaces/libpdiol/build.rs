@@ -1,7 +1,7 @@
-//! Sets the name by which programs linked with the shared library look for it.
+//! Sets the soname: the name by which programs find the shared library.
 
 fn main() {
-    // The number changes if programs must be recompiled.
+    // The number must change if programs must be recompiled.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libpdiol.so.0");
     println!("cargo::rerun-if-changed=build.rs");
 }

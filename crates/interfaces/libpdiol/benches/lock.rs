@@ -1,11 +1,11 @@
-//! Measures the cost of a byte: with the file's own lock, with a library's, and without a lock.
+//! Measures the time to read a byte: with the lock of this crate, with the lock of a library, and without a lock.
 //!
 //!     cargo bench -p libpdiol --bench lock
 //!
-//! The owner takes bytes inline, as the header does. Threads that share a file call the library, since C cannot do that
-//! inline. With a library's lock the owner would also have to call it.
+//! The owner takes bytes inline, like the header. Threads that share a file call the library, since C cannot lock
+//! inline. With the lock of a library the owner would also have to call it.
 
-#![allow(dead_code, reason = "not all of the lock is used here")]
+#![allow(dead_code, reason = "the benchmark uses a part of the lock")]
 
 use std::hint::black_box;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -46,7 +46,7 @@ fn main() {
     measure("its own lock, shared, by a call", &front, &bytes, || take_by_call(&front, &lock));
 }
 
-/// Returns the best time of some rounds: other programs may disturb the rest.
+/// Returns the best time of several rounds, because other programs may disturb the others.
 fn measure(name: &str, front: &Front, bytes: &[u8], take: impl Fn() -> bool) {
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {

@@ -1,11 +1,11 @@
 //! The functions of `include/pdiol.h`.
 //!
-//! Each function locks the file, takes back the front's contents, works on safe Rust, and shows the buffered bytes
-//! again. `unsafe` is needed here only for the C interface: pointers are valid as the header demands, or null, which is
-//! rejected. The man pages state the duties of callers: a `PFS_FILE` comes from `pdiol_fopen` and is not closed, a
-//! string ends, a buffer has the stated length.
+//! Each function locks the file, takes back the contents of the front, does its work in safe Rust, and publishes the
+//! buffered bytes in the front again. `unsafe` is needed only for the C interface: pointers are valid as the header
+//! demands, or null, which is rejected. The man pages state the duties of callers: a `PFS_FILE` comes from
+//! `pdiol_fopen` and is not closed, a string is terminated, a buffer has the stated length.
 
-#![expect(unsafe_code, reason = "a face for C: see above")]
+#![expect(unsafe_code, reason = "a C interface: see above")]
 
 use std::ffi::{CStr, OsString, c_char, c_int, c_long, c_void};
 use std::io::SeekFrom;
@@ -60,10 +60,10 @@ unsafe fn handle<'a>(file: *const Handle) -> Result<&'a Handle> {
     })
 }
 
-/// Runs `work` with the file locked, and shows the bytes that are buffered afterwards.
+/// Runs `work` with the file locked, and then publishes the buffered bytes in the front.
 ///
 /// # Safety
-/// As of [`handle`].
+/// See [`handle`].
 unsafe fn with<T>(file: *const Handle, work: impl FnOnce(&mut Stream) -> Result<T>) -> Result<T> {
     // SAFETY: guaranteed by the caller.
     let handle = unsafe { handle(file) }?;
@@ -76,7 +76,7 @@ unsafe fn with<T>(file: *const Handle, work: impl FnOnce(&mut Stream) -> Result<
 /// Returns a string of a caller.
 ///
 /// # Safety
-/// `text` is null or a string that ends and stays as long as the reference is used.
+/// `text` is null or a terminated string that stays valid as long as the reference is used.
 unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<&'a CStr> {
     if text.is_null() {
         return Err(invalid(what, "it is NULL"));
@@ -88,7 +88,7 @@ unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<&'a CStr> {
 /// Returns a path of a caller, which need not be UTF-8.
 ///
 /// # Safety
-/// As of [`string`].
+/// See [`string`].
 unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a [u8]> {
     // SAFETY: guaranteed by the caller.
     unsafe { string(path, "a path") }.map(CStr::to_bytes)
@@ -134,13 +134,13 @@ impl From<Stat> for State {
 }
 
 /// # Safety
-/// `into` is null or has room for a state.
+/// `into` is null or valid for writing.
 unsafe fn put(stat: Result<Stat>, into: *mut State) -> c_int {
     let stat = stat.and_then(|stat| match into.is_null() {
         true => Err(invalid("a pdiol_state_struct", "it is NULL")),
         false => Ok(stat),
     });
-    // SAFETY: it is not null, and otherwise guaranteed by the caller.
+    // SAFETY: the pointer is not null, and the caller guarantees the rest.
     done(stat.map(|stat| unsafe { into.write(stat.into()) }))
 }
 
@@ -212,7 +212,7 @@ extern "C" fn finalize_pdiol() -> c_int {
 unsafe extern "C" fn pdiol_fopen(path: *const c_char, mode: *const c_char) -> *const Handle {
     // SAFETY: two strings, as the header demands.
     let strings = unsafe { path_of(path).and_then(|path| Ok((path, string(mode, "a mode")?))) };
-    // A replaced byte is no letter of a mode, so such a mode is rejected.
+    // A byte that is replaced here is not a valid letter, so such a mode is rejected.
     let opened = strings.and_then(|(path, mode)| open(path, &mode.to_string_lossy()));
     to_c(opened.map(Arc::into_raw), ptr::null())
 }
@@ -258,7 +258,7 @@ unsafe extern "C" fn pdiol_fflush(file: *const Handle) -> c_int {
     }
     for handle in process::open_files() {
         let mut held = Held::take(&handle);
-        // A file closed by another thread since then was written at that time.
+        // A file that another thread has closed meanwhile has been written by that close.
         if held.stream().is_open() {
             outcome = outcome.and(held.stream().flush());
         }
@@ -318,7 +318,7 @@ unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64
             libc::POSIX_FADV_RANDOM => Advice::Random,
             libc::POSIX_FADV_WILLNEED => Advice::WillNeed { offset, bytes },
             libc::POSIX_FADV_DONTNEED => Advice::DontNeed { offset, bytes },
-            // The cache evicts pages that are read once first, with or without this advice.
+            // The cache evicts pages that are read once before others, with or without this advice.
             libc::POSIX_FADV_NOREUSE => return Ok(()),
             other => return Err(invalid("advice", &format!("the value {other} is invalid"))),
         })
@@ -329,8 +329,8 @@ unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64
 
 // Reading and writing.
 
-/// Returns the number of bytes of `items` items of `size` bytes. Fails if no memory could hold that number, or if the
-/// buffer is null.
+/// Returns the number of bytes of `items` items of `size` bytes. Fails if this number exceeds the largest buffer, or if
+/// the buffer is null.
 fn bytes_of(buffer: *const c_void, size: usize, items: usize) -> Result<usize> {
     let bytes = size.checked_mul(items).filter(|&bytes| isize::try_from(bytes).is_ok());
     let bytes = bytes.ok_or_else(|| invalid("size and nmemb", "their product exceeds the largest buffer"))?;
@@ -449,11 +449,11 @@ unsafe extern "C" fn pdiol_fputs(text: *const c_char, file: *const Handle) -> c_
     done(unsafe { with(file, work) })
 }
 
-/// Uses a byte that the front shows, with the file locked, as the header does inline without a lock. Further work is
-/// left to separate functions, so that a byte of a shared file costs little more than its lock.
+/// Uses a byte in the front, with the file locked, as the header does inline without a lock. All further work is in
+/// separate functions, so that a byte of a shared file costs little more than the lock.
 ///
 /// # Safety
-/// As of [`handle`], and `work` uses the address only for the byte there.
+/// See [`handle`]; and `work` uses the address only for the byte there.
 #[inline]
 unsafe fn at_hand<A, T>(
     file: *const Handle,
@@ -483,7 +483,7 @@ unsafe extern "C" fn pdiol_getc(file: *const Handle) -> c_int {
 /// Reads a byte that is not buffered. Returns EOF at the end of the file or after an error.
 ///
 /// # Safety
-/// As of [`handle`].
+/// See [`handle`].
 #[inline(never)]
 unsafe fn get_next(file: *const Handle) -> c_int {
     let work = |stream: &mut Stream| {
@@ -506,15 +506,15 @@ unsafe extern "C" fn pdiol_putc(byte: c_int, file: *const Handle) -> c_int {
     unsafe { put_next(byte, file) }
 }
 
-/// Writes a byte for which the front shows no room. Returns EOF after an error.
+/// Writes a byte if the write buffer in the front is full. Returns EOF after an error.
 ///
 /// # Safety
-/// As of [`handle`].
+/// See [`handle`].
 #[inline(never)]
 unsafe fn put_next(byte: c_int, file: *const Handle) -> c_int {
     let work = |handle: &Handle| {
         let mut held = Held::take(handle);
-        // Only the lowest byte counts, as for putc.
+        // Only the lowest byte is written, as by putc.
         let written = held.stream().write(&[byte as u8]);
         held.stream().show_room(&handle.front);
         written.map(|_| c_int::from(byte as u8))
@@ -586,7 +586,8 @@ unsafe extern "C" fn pdiol_rewind(file: *const Handle) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_feof(file: *const Handle) -> c_int {
-    // SAFETY: a file, as the header demands. A null file counts as at its end, so that loops that read to the end stop.
+    // SAFETY: a file, as the header demands. A null file counts as being at its end, so that loops that read to the end
+    // stop.
     to_c(unsafe { with(file, |stream| Ok(c_int::from(stream.is_at_end))) }, 1)
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn last() -> *const c_char {
 }
 
 fn remember(text: CString) {
-    // A thread that is about to end does not ask for the text.
+    // Ignore the error: a thread that is ending does not read the text any more.
     let _ = LAST.try_with(|last| last.replace(text));
 }
 

@@ -1,7 +1,7 @@
-//! Part of an open file that the header shows and its inline functions use.
+//! Front of an open file: the fields that the header declares and its inline functions use.
 //!
-//! Only the owner of the lock may use the addresses. They are atomics because C changes them, too; no order among them
-//! matters.
+//! Only the owner of the lock may use the addresses. The fields are atomics because C code changes them, too; the order
+//! of these changes does not matter.
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
@@ -18,14 +18,14 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Shows bytes to read.
+    /// Publishes buffered bytes for reading.
     pub(crate) fn show_bytes(&self, bytes: &[u8]) {
         let range = bytes.as_ptr_range();
         self.next.store(range.start.cast_mut(), Ordering::Relaxed);
         self.end.store(range.end.cast_mut(), Ordering::Relaxed);
     }
 
-    /// Shows room for bytes to write.
+    /// Publishes buffer space for writing.
     pub(crate) fn show_room(&self, room: &mut [u8]) {
         let range = room.as_mut_ptr_range();
         self.room.store(range.start, Ordering::Relaxed);
@@ -38,7 +38,7 @@ impl Front {
         Self::advance(&self.next, &self.end).map(<*mut u8>::cast_const)
     }
 
-    /// Returns the address of room for a byte, and counts it as used.
+    /// Returns the address of space for a byte, and counts the byte as written.
     #[inline]
     pub(crate) fn take_room(&self) -> Option<*mut u8> {
         Self::advance(&self.room, &self.room_end)
@@ -54,17 +54,17 @@ impl Front {
         Some(address)
     }
 
-    /// Returns the number of shown bytes that have not been read.
+    /// Returns the number of published bytes that have not been read.
     pub(crate) fn bytes_left(&self) -> usize {
         distance(&self.next, &self.end)
     }
 
-    /// Returns the number of bytes of the shown room that have not been used.
+    /// Returns the number of bytes of the published space that have not been written.
     pub(crate) fn room_left(&self) -> usize {
         distance(&self.room, &self.room_end)
     }
 
-    /// Stops showing bytes and room.
+    /// Removes all bytes and buffer space from the front.
     pub(crate) fn clear(&self) {
         self.show_bytes(&[]);
         self.show_room(&mut []);

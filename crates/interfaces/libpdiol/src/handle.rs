@@ -1,9 +1,9 @@
-//! Open file as C holds it: the part that the header shows, the lock, and the stream that the lock protects.
+//! Open file behind a `PFS_FILE *`: the front, the lock, and the stream that the lock protects.
 //!
-//! The `unsafe` here is sound for these reasons: the stream is reached only through [`Held`], a thread with a `Held`
-//! holds the lock, and work on a stream never calls back into this module.
+//! The `unsafe` code in this module is sound for these reasons: only [`Held`] gives access to the stream, a thread with
+//! a `Held` holds the lock, and work on a stream never calls back into this module.
 
-#![expect(unsafe_code, reason = "the lock says who has the stream: see above")]
+#![expect(unsafe_code, reason = "only the thread with the lock uses the stream: see above")]
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::front::Front;
 use crate::lock::Lock;
 use crate::stream::Stream;
 
-/// Target of a `PFS_FILE *`: the front, followed by fields that the header does not show.
+/// Target of a `PFS_FILE *`: the front, followed by fields that the header does not declare.
 #[repr(C)]
 pub(crate) struct Handle {
     pub(crate) front: Front,
@@ -27,7 +27,7 @@ unsafe impl Send for Handle {}
 // SAFETY: the same.
 unsafe impl Sync for Handle {}
 
-/// Lock of a file, held until this is dropped.
+/// Guard that holds the lock of a file until it is dropped.
 pub(crate) struct Held<'a>(&'a Handle);
 
 impl<'a> Held<'a> {

@@ -1,6 +1,6 @@
-//! Lock of an open file, nearly free for the common case of a file used by a single thread.
+//! Lock of an open file that costs nearly nothing in the common case: a file used by a single thread.
 //!
-//! The first thread that uses a file owns it. As long as it does, locking and unlocking are plain loads and stores; the
+//! The first thread that uses a file owns it. For the owner, locking and unlocking are plain loads and stores; the
 //! header does the same inline, for single bytes (`include/pdiol.h`). A second thread ends the ownership permanently,
 //! and from then on all threads take an ordinary lock:
 //!
@@ -15,15 +15,15 @@
 //! ```
 //!
 //! Either the owner's store to `busy` precedes its barrier, and the other thread sees it. Or the owner's load of
-//! `owner` follows the barrier, and sees that the ownership has ended. This is Dekker's mutual exclusion. The expensive
-//! half of the barrier is on the side that needs it only once in the life of a file. If the kernel has no `membarrier`,
-//! files have no owners.
+//! `owner` follows the barrier, and sees that the ownership has ended. This is Dekker's mutual exclusion. The thread
+//! that ends the ownership pays for the expensive half of the barrier, once in the life of a file. If the kernel has no
+//! `membarrier`, files have no owners.
 //!
-//! Only the first owner ever writes `busy`, so two owners cannot be confused: ownership is never assigned again.
+//! Ownership is never assigned again, so only one thread ever writes `busy`.
 //!
 //! Benefit: `cargo bench -p libpdiol --bench lock`, on a virtual processor of 2026, takes 1.1 ns for a byte, 4.9 ns
-//! with `parking_lot::ReentrantMutex` instead and 0.6 ns without any lock. Once a file is shared, its lock is that of
-//! the library.
+//! with `parking_lot::ReentrantMutex` instead and 0.6 ns without any lock. Once threads share a file, they use the lock
+//! of that library.
 //!
 //! `primitives.rs` has the building blocks. `tests/lock.rs` replaces them and explores every interleaving of a few
 //! threads.
@@ -40,7 +40,7 @@ const NOBODY: usize = 0;
 /// Owner of a file that all threads have to lock. No thread has this address.
 const SHARED: usize = 1;
 
-/// Part of a file's lock that is not in its front.
+/// The part of a file's lock that is not in the front.
 pub(crate) struct Lock {
     /// Address of the first thread that used the file.
     first_owner: AtomicUsize,
@@ -62,14 +62,14 @@ impl Lock {
     #[inline]
     pub(crate) fn lock(&self, front: &Front) {
         if self.is_drained.load(Ordering::Relaxed) {
-            // No thread owns the file any more, and none will.
+            // No thread owns the file any more, and none will own it again.
             self.ordinary.lock();
         } else {
             self.lock_owned(front);
         }
     }
 
-    // Out of line, off the fast path of shared files: the owner mostly locks in the header.
+    // Out of line, to keep this code off the fast path of shared files; the owner mostly locks inline, in the header.
     #[cold]
     fn lock_owned(&self, front: &Front) {
         if !self.enter_as_owner(front) {
@@ -81,7 +81,7 @@ impl Lock {
         }
     }
 
-    /// Locks if that is possible without waiting. Returns true if it did.
+    /// Locks if this is possible without blocking. Returns true if the file is now locked.
     pub(crate) fn try_lock(&self, front: &Front) -> bool {
         if self.enter_as_owner(front) {
             return true;
@@ -97,8 +97,8 @@ impl Lock {
         mine
     }
 
-    /// Unlocks once; the lock is free after as many calls as there were locks. Does nothing if this thread does not
-    /// hold it.
+    /// Unlocks once. The lock is free after one call for each lock of this thread. Does nothing if this thread does not
+    /// hold the lock.
     #[inline]
     pub(crate) fn unlock(&self, front: &Front) {
         if self.ordinary.unlock_if_mine() {
@@ -123,7 +123,7 @@ impl Lock {
         let busy = front.busy.load(Ordering::Relaxed);
         front.busy.store(busy + 1, Ordering::Relaxed);
         order_for_compiler();
-        // A thread that holds the lock already may take it again, even if others wait.
+        // A thread that already holds the lock may take it again, even if others wait.
         let mine = busy > 0 || front.owner.load(Ordering::Relaxed) == this;
         if !mine {
             front.busy.store(busy, Ordering::Release);

@@ -14,7 +14,7 @@ struct Counted {
     count: UnsafeCell<u64>,
 }
 
-#[expect(unsafe_code, reason = "what is tested is whether the lock makes it true")]
+#[expect(unsafe_code, reason = "the test checks that the lock makes this sound")]
 // SAFETY: only the thread that holds the lock uses the count.
 unsafe impl Sync for Counted {}
 
@@ -25,7 +25,7 @@ impl Counted {
         Arc::new(Counted { front, lock, count: UnsafeCell::new(0) })
     }
 
-    #[expect(unsafe_code, reason = "what is tested is whether the lock makes it safe")]
+    #[expect(unsafe_code, reason = "the test checks that the lock makes this sound")]
     fn count(&self) -> u64 {
         self.lock.lock(&self.front);
         // SAFETY: this thread holds the lock.
@@ -66,7 +66,7 @@ fn a_lock_is_recursive_and_blocks_others_until_the_last_unlock() {
     };
     thread::sleep(Duration::from_millis(20));
     assert_eq!(counted.count(), 1);
-    assert!(counted.lock.try_lock(&counted.front), "it has it");
+    assert!(counted.lock.try_lock(&counted.front), "this thread already holds the lock");
     counted.lock.unlock(&counted.front);
     counted.lock.unlock(&counted.front);
     assert_eq!(other.join().expect("no panic"), (false, 2));

@@ -1,10 +1,10 @@
 //! Building blocks of the lock of an open file: atomic numbers, barriers, the addresses of threads, and an ordinary
 //! lock.
 //!
-//! They are separate from `lock.rs` so that the model in `tests/lock.rs` can replace them.
+//! This module is separate from `lock.rs` so that the model in `tests/lock.rs` can replace it.
 //!
-//! `unsafe` here is a system call without memory, reading the thread's address from its register, and unlocking an
-//! ordinary lock, which is sound because the owner is checked first.
+//! `unsafe` code in this module makes a system call without pointers, reads the thread's address from a register, and
+//! unlocks an ordinary lock after a check that this thread holds the lock.
 
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
@@ -17,16 +17,16 @@ use parking_lot::lock_api::{GetThreadId, RawReentrantMutex};
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Interval of checks for an owner that is leaving, at most once in the life of a file.
+/// Interval between checks whether the owner has left; such a wait happens at most once in the life of a file.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Lock of files that several threads use. A thread that holds it may take it again.
 pub(crate) struct Ordinary(RawReentrantMutex<RawMutex, Threads>);
 
-/// Returns the current thread's identity to the lock above.
+/// Identifies the current thread to the lock above.
 struct Threads;
 
-#[expect(unsafe_code, reason = "the lock relies on what it is told")]
+#[expect(unsafe_code, reason = "the lock relies on correct identities")]
 // SAFETY: no two live threads have the same address, and the address of a thread never changes.
 unsafe impl GetThreadId for Threads {
     const INIT: Self = Threads;
@@ -48,15 +48,15 @@ impl Ordinary {
         self.0.lock();
     }
 
-    /// Locks if that is possible without waiting. Returns true if it did.
+    /// Locks if this is possible without blocking. Returns true if the lock is now held.
     #[inline]
     pub(crate) fn try_lock(&self) -> bool {
         self.0.try_lock()
     }
 
-    /// Unlocks once if this thread holds the lock. Returns true if it did.
+    /// Unlocks once if this thread holds the lock. Returns true if this thread held the lock.
     #[inline]
-    #[expect(unsafe_code, reason = "only who has a lock may give it back")]
+    #[expect(unsafe_code, reason = "only the thread with the lock may unlock it")]
     pub(crate) fn unlock_if_mine(&self) -> bool {
         let mine = self.0.is_owned_by_current_thread();
         if mine {
@@ -67,22 +67,22 @@ impl Ordinary {
     }
 }
 
-/// Keeps the compiler from moving loads and stores past here. The processor may still move them; [`barrier_for_all`],
-/// the other half of the barrier, covers that.
+/// Keeps the compiler from moving loads and stores across this call. The processor may still reorder them;
+/// [`barrier_for_all`], the other half of the barrier, handles this case.
 #[inline]
 pub(crate) fn order_for_compiler() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Sleeps a little while an owner leaves.
+/// Sleeps for a short time, to wait for an owner to leave.
 pub(crate) fn pause() {
     thread::sleep(PAUSE);
 }
 
-/// Returns the address of this thread, the same that the header uses.
+/// Returns the address of this thread, as the header computes it.
 #[cfg(all(target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline]
-#[expect(unsafe_code, reason = "there is no safe way to read that register")]
+#[expect(unsafe_code, reason = "there is no safe way to read this register")]
 pub(crate) fn this_thread() -> usize {
     let thread: usize;
     // SAFETY: reads the thread pointer, which the ELF ABI keeps there for as long as the thread lives.
@@ -105,7 +105,8 @@ pub(crate) fn this_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// True if the kernel can make all threads of this process pass a barrier. The first call registers the process for it.
+/// Returns true if the kernel can make all threads of this process pass a barrier. The first call registers the process
+/// for this.
 pub(crate) fn is_barrier_there() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
@@ -113,7 +114,7 @@ pub(crate) fn is_barrier_there() -> bool {
 
 /// Makes every thread of this process pass a full barrier.
 pub(crate) fn barrier_for_all() {
-    assert!(membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED), "it has been registered");
+    assert!(membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED), "the process is registered for membarrier");
 }
 
 #[expect(unsafe_code, reason = "a system call")]

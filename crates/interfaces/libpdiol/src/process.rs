@@ -22,11 +22,11 @@ struct Process {
 
 static PROCESS: Mutex<Option<Process>> = Mutex::new(None);
 
-/// Open files. Locked only briefly, and while the process is forked.
+/// Open files. The lock is held only briefly, and during a fork.
 static OPEN: Mutex<Vec<Arc<Handle>>> = Mutex::new(Vec::new());
 
-/// Lock of the open files. It is never destroyed with a thread, since a thread can fork even after its other values
-/// were destroyed.
+/// Guard of the open files. It is not dropped with the thread's other local values, since a thread can fork even after
+/// those were dropped.
 type LockedFiles = ManuallyDrop<MutexGuard<'static, Vec<Arc<Handle>>>>;
 
 thread_local! {
@@ -34,11 +34,11 @@ thread_local! {
     static OPEN_WHILE_FORKING: Cell<Option<LockedFiles>> = const { Cell::new(None) };
 }
 
-/// True if there is a session, or one is being started.
+/// True if a session exists or is being started.
 static HAS_SESSION: AtomicBool = AtomicBool::new(false);
 
-/// True if this process was forked from one with a session. The session's threads do not exist here and may have held
-/// locks, so neither the session nor its locks may be used.
+/// True if this process was forked from one with a session. The session's threads do not exist in the child and may
+/// have held locks at the fork, so the child may use neither the session nor its locks.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 fn process() -> MutexGuard<'static, Option<Process>> {
@@ -52,7 +52,7 @@ fn open() -> MutexGuard<'static, Vec<Arc<Handle>>> {
 /// Starts the session with the options of the command line and the environment. Removes the options of PDIOL from
 /// `arguments`.
 ///
-/// If the arguments ask for help, prints it and ends the process.
+/// If the arguments request help, prints the help and ends the process.
 pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
     let program = options::program_name(arguments);
     let Asked::Run(options) = options::find(arguments, |name| env::var_os(name))? else {
@@ -62,7 +62,7 @@ pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
     check_not_forked("initialize_pdiol")?;
     let mut process = process();
     if process.is_some() {
-        return Err(Error::new(ErrorKind::Invalid, "initialize_pdiol", "it has been called already"));
+        return Err(Error::new(ErrorKind::Invalid, "initialize_pdiol", "the process already has a session"));
     }
     HAS_SESSION.store(true, Ordering::Relaxed);
     let started = Process::start(&options);
@@ -81,8 +81,8 @@ pub(crate) fn end_fork() {
     drop(OPEN_WHILE_FORKING.take().map(ManuallyDrop::into_inner));
 }
 
-/// Marks the child process as forked, after the fork. Clears the fronts of its files: the inline functions of the
-/// header would otherwise read bytes and fill room without any check.
+/// Marks the child process as forked, after the fork. Clears the fronts of its files, because the inline functions of
+/// the header would otherwise read and write buffered bytes without any check.
 pub(crate) fn note_fork() {
     let open = OPEN_WHILE_FORKING.take().map(ManuallyDrop::into_inner);
     if HAS_SESSION.load(Ordering::Relaxed) {
@@ -118,7 +118,7 @@ impl Process {
     }
 }
 
-/// Closes all files and ends the session. Tries everything, and then fails with the first failure.
+/// Closes all files and ends the session. After an error tries all further steps, and then returns the first error.
 pub(crate) fn finish() -> Result<()> {
     const WHAT: &str = "finalize_pdiol";
     check_not_forked(WHAT)?;

@@ -1,4 +1,4 @@
-//! Open file with the state that C sees: end of file, error, and the buffers for the header's inline functions.
+//! Open file with its C state: end of file, error, and the buffers for the inline functions of the header.
 
 use std::io::{BufRead, Seek, SeekFrom, Write};
 
@@ -6,19 +6,19 @@ use pdiol::{Advice, Error, ErrorKind, File, OpenOptions, Result, Session, Stat};
 
 use crate::front::Front;
 
-/// Part of an open file that its front does not show.
+/// The part of an open file that is not in the front.
 pub(crate) struct Stream {
     name: String,
     /// Open file; `None` after it has been closed.
     file: Option<File>,
     /// True if a read has reached the end of the file, until the state is cleared.
     pub(crate) is_at_end: bool,
-    /// True if an operation has failed since this was cleared.
+    /// True if an operation has failed since the last clear.
     pub(crate) has_failed: bool,
     shown: Shown,
 }
 
-/// Contents of the front, with the number of bytes shown.
+/// Contents of the front, with the number of published bytes.
 #[derive(Clone, Copy)]
 enum Shown {
     Nothing,
@@ -52,7 +52,7 @@ impl Stream {
         front.clear();
     }
 
-    /// Shows the buffered bytes to read, or none after the end of the file was reached.
+    /// Publishes the buffered bytes for reading, or none after the end of the file was reached.
     pub(crate) fn show_bytes(&mut self, front: &Front) {
         if let Some(file) = self.file.as_ref().filter(|_| !self.is_at_end)
             && !file.at_hand().is_empty()
@@ -62,7 +62,7 @@ impl Stream {
         }
     }
 
-    /// Shows the room for bytes to write.
+    /// Publishes the free space of the write buffer.
     pub(crate) fn show_room(&mut self, front: &Front) {
         let Some(file) = &mut self.file else { return };
         let room = file.room();
@@ -72,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// True if the file has not been closed.
+    /// Returns true if the file has not been closed.
     pub(crate) fn is_open(&self) -> bool {
         self.file.is_some()
     }
@@ -81,8 +81,8 @@ impl Stream {
         self.file.as_mut().ok_or_else(|| closed(&self.name))
     }
 
-    /// Returns the next bytes for a caller that wants `wanted`, or none at the end of the file. Records the end, and an
-    /// error.
+    /// Returns the next bytes for a caller that wants `wanted` bytes, or none at the end of the file. Records the end
+    /// of the file or an error.
     pub(crate) fn fetch(&mut self, wanted: usize) -> Result<&[u8]> {
         if self.is_at_end {
             return Ok(&[]);
@@ -152,14 +152,14 @@ impl Stream {
 }
 
 fn closed(name: &str) -> Error {
-    Error::new(ErrorKind::Closed, name, "it has been closed by finalize_pdiol")
+    Error::new(ErrorKind::Closed, name, "finalize_pdiol has closed the file")
 }
 
 fn go_to(file: &mut File, to: SeekFrom) -> Result<()> {
     file.seek(to).map(drop).map_err(ours)
 }
 
-/// Returns the error of a file, unwrapped from that of the traits of `std::io`.
+/// Unwraps the error of this crate from a `std::io::Error`.
 fn ours(error: std::io::Error) -> Error {
     error.downcast::<Error>().unwrap_or_else(|other| Error::new(ErrorKind::Io, "a file", other))
 }

@@ -45,7 +45,7 @@ fn compile(compiler: &str, source: &str, into: &Path, options: &[&str]) -> PathB
     program
 }
 
-/// Returns a command that knows the agents, in the directory of the test, without the user's environment.
+/// Returns a command that uses these agents, in the directory of the test, without the user's environment.
 fn run(program: &Path, agents: &Agents) -> Command {
     let mut command = Command::new(program);
     command.current_dir(agents.directory.path()).env_clear();
@@ -97,7 +97,8 @@ fn a_forked_child_never_hangs() {
     check("fork");
 }
 
-/// The library's states are in the trace named by option or by variable. Both are one trace if they name one file.
+/// A trace requested by option or variable contains the states of the library. If both name the same file, it is one
+/// trace.
 #[test]
 fn the_library_records_its_own_states() {
     let agents = Agents::start(2);
@@ -123,7 +124,7 @@ fn read(session: &Session, name: &str) -> pdiol::Result<Vec<u8>> {
     Ok(found)
 }
 
-/// Removes all files. Agents remove contents that a killed writer held as soon as they see its disconnection.
+/// Removes all files. Agents remove contents that a killed writer had open as soon as they notice its disconnection.
 fn collect(agents: &Agents, session: &Session) {
     for name in session.list().expect("the agents are there") {
         session.unlink(&name).expect("it is there");
@@ -139,10 +140,10 @@ fn collect(agents: &Agents, session: &Session) {
     }
 }
 
-/// A writer creates a file, overwrites one, or appends to one, and is killed at any time. The file then has a prefix of
-/// the written data, or its previous contents. If the writer was killed while it truncated the file, a part may be
-/// zeros: the agents cut the stripes before the namespace records it. Each round has a separate name, since an agent
-/// may execute the last request after the writer's death.
+/// A writer that creates, overwrites or appends to a file is killed at a random time. The file then has a prefix of the
+/// written data, or its previous contents. If the writer was killed while it truncated the file, a part may be zeros:
+/// the agents truncate the stripes before the namespace records the new length. Each round uses another name, since an
+/// agent may execute the last request after the writer's death.
 #[test]
 fn a_killed_writer_leaves_a_prefix_or_the_old_contents() {
     let agents = Agents::start(3);
@@ -197,18 +198,18 @@ fn a_killed_writer_leaves_a_prefix_or_the_old_contents() {
     }
     collect(&agents, &session);
     println!(
-        "{whole} whole, {as_before} as before, {half_cut} half cut, {partly} in part, {missing} not begun"
+        "{whole} complete, {as_before} unchanged, {half_cut} partly truncated, {partly} with a prefix, {missing} not created"
     );
 }
 
-/// True if a file is as long as the old one and differs from it only by zeros.
+/// Returns true if a file has the length of the old one and differs from it only by zeros.
 fn is_half_cut(found: &[u8], old: &[u8]) -> bool {
     found.len() == old.len() && found.iter().zip(old).all(|(found, old)| *found == 0 || found == old)
 }
 
-/// Members of a job write into one file, and continually flush through small caches. The first member or another one is
-/// killed. Errors of the others name the killed member, and they continue. All data that it had reported as flushed
-/// exist, and all data of the others.
+/// Members of a job write into one file, and continually flush their small caches. One member, the first or another, is
+/// killed. Errors of the others name the killed member, and the others continue. The file has all data of the others,
+/// and all data that the killed member had reported as flushed.
 #[test]
 fn a_killed_member_of_a_job_loses_only_its_unflushed_data() {
     const MEMBERS: usize = 3;
@@ -268,7 +269,7 @@ fn a_killed_member_of_a_job_loses_only_its_unflushed_data() {
         let whole = 8 * (RECORDS * MEMBERS - usize::from(killed == MEMBERS - 1));
         assert!(found.len() >= whole, "round {round}: {} bytes", found.len());
     }
-    println!("{reported_failures} failures were reported");
+    println!("{reported_failures} members got an error");
 }
 
 #[test]
@@ -381,7 +382,7 @@ fn a_node_file_names_the_agents() {
     let directory = agents.directory.path();
     let lines = compile("c++", "examples/c/lines.cpp", directory, &["-std=c++11"]);
     fs::create_dir(directory.join("bin")).expect("room");
-    // The name in the thesis's text, and that in its appendix.
+    // The name in the text of the thesis, and the name in its appendix.
     for name in ["PDIOLconf", "bin/conf"] {
         let path = directory.join(name);
         fs::write(&path, agents.names().replace(',', "\n") + " # both\n").expect("room");
@@ -418,7 +419,7 @@ fn variables_of_other_programs_cause_no_failure() {
     works(&[("LOG", "1"), ("LOG_FILE", "/nonexistent/log")]);
     let log = directory.join("log.txt");
     assert!(!log.exists(), "no log was requested");
-    // An existing file is kept, and the log with the reason for an ignored value follows its contents.
+    // The log is appended to an existing file, with the reason for an ignored value.
     fs::write(&log, "somebody's own\n").expect("room");
     works(&[("LOG", "1"), ("PREFETCH", "yes")]);
     let text = fs::read_to_string(&log).expect("it is there");

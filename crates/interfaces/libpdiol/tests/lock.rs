@@ -1,11 +1,11 @@
-//! The lock of an open file, in every interleaving of a few threads.
+//! Tests the lock of an open file in every interleaving of a few threads.
 //!
-//! `loom` runs a model again and again, each time in another order, with every value that a load may see. The lock is
-//! the real `src/lock.rs` with the building blocks of the model. According to membarrier(2), a barrier that the kernel
-//! makes all threads pass is equivalent to a full barrier on both sides. The model uses such barriers: without them it
-//! finds two threads in the lock at once.
+//! `loom` runs a model repeatedly, in every order of the threads' steps and with every value that a load may return.
+//! The model is the real `src/lock.rs` with other building blocks. According to membarrier(2), a barrier that
+//! the kernel makes all threads pass is equivalent to a full barrier on both sides. The model uses such barriers:
+//! without them two threads can hold the lock at the same time.
 //!
-//! A thread that waits or polls for ever is a failure to loom: so no wake-up is lost.
+//! Loom also fails a model in which a thread waits or polls for ever, so the tests find lost wake-ups.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ use front::Front;
 use lock::Lock;
 use primitives::{AtomicI32, Ordering, order_for_compiler, this_thread, with_name};
 
-#[allow(dead_code, reason = "not every model uses all of it")]
+#[allow(dead_code, reason = "each model uses a part of the lock")]
 #[path = "../src/lock.rs"]
 mod lock;
 
@@ -47,7 +47,7 @@ mod primitives {
         static NAME: Cell<usize> = Cell::new(0);
     }
 
-    /// Runs `work` as the thread of this name, which is neither 0 nor 1: these stand for no thread.
+    /// Runs `work` as the thread with this name, which must not be 0 or 1: these values mean "no thread" and "shared".
     pub(crate) fn with_name<T>(name: usize, work: impl FnOnce() -> T) -> T {
         NAME.with(|cell| cell.set(name));
         work()
@@ -120,12 +120,13 @@ mod primitives {
 }
 
 thread_local! {
-    /// True if the model has the barrier. All threads of a model are one thread of the system.
+    /// True if the model has the barrier. A thread-local value suffices, because all threads of a model run on one
+    /// thread of the system.
     static HAS_BARRIER: Cell<bool> = const { Cell::new(true) };
 }
 
-/// File whose lock guards a count. Loom fails a model in which two threads use the count at once, or one thread without
-/// having seen the changes of another.
+/// File whose lock guards a count. Loom fails a model in which two threads use the count at the same time, or in which
+/// a thread does not see the changes of another.
 struct Counted {
     front: Front,
     lock: Lock,
@@ -140,9 +141,9 @@ impl Counted {
     }
 
     /// Increments the count. The caller must hold the lock.
-    #[expect(unsafe_code, reason = "what is tested is whether the lock makes it safe")]
+    #[expect(unsafe_code, reason = "the test checks that the lock makes this sound")]
     fn touch(&self) -> u32 {
-        // SAFETY: loom checks that no other thread is here.
+        // SAFETY: loom checks that no other thread uses the count.
         self.count.with_mut(|count| unsafe {
             *count += 1;
             *count
@@ -156,7 +157,8 @@ impl Counted {
         count
     }
 
-    /// Counts like the header for a single byte, line by line: `pdiol_enter_` and `pdiol_leave_` in `include/pdiol.h`.
+    /// Increments the count like the header does for a single byte: a line-by-line copy of `pdiol_enter_` and
+    /// `pdiol_leave_` in `include/pdiol.h`.
     fn count_in_header(&self) -> u32 {
         let (Front { owner, busy }, this) = (&self.front, this_thread());
         if owner.load(Ordering::Relaxed) != this {
@@ -255,7 +257,7 @@ fn the_holder_can_lock_again_while_another_thread_tries() {
             assert!(counted.lock.try_lock(&counted.front), "it has it");
             assert_eq!(counted.count(), first + 1);
             counted.lock.unlock(&counted.front);
-            assert_eq!(counted.count_in_header(), first + 2, "it has it still");
+            assert_eq!(counted.count_in_header(), first + 2, "this thread still holds the lock");
             counted.lock.unlock(&counted.front);
         });
         let tried_by_other = newcomer.join().expect("no panic");

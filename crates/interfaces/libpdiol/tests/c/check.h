@@ -1,4 +1,4 @@
-/* check.h - a test fails by saying where and why. */
+/* check.h - checks that print the place and the reason of a failure. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -17,7 +17,7 @@
         }                                                                                                   \
     } while (0)
 
-/* Something fails with this errno, and says something. */
+/* Checks that a call fails with this errno, and with a message. */
 #define CHECK_FAILS(number, condition)       \
     do {                                     \
         errno = 0;                           \

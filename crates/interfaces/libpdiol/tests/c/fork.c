@@ -1,4 +1,4 @@
-/* fork.c - what a process may do that was forked off one with a session: anything that ends. */
+/* fork.c - a child of a process with a session may call any function: no call hangs. */
 #include "check.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 static PFS_FILE *file, *locked, *reading;
 
-/* How a child ends that does WORK. One that hangs is ended by a signal. */
+/* Forks a child that runs `work`, and returns its exit status. A signal ends a child that hangs. */
 static int forked(void (*work)(void))
 {
     int status;
@@ -24,7 +24,7 @@ static int forked(void (*work)(void))
     return WEXITSTATUS(status);
 }
 
-/* What every shell does. */
+/* Tries to execute a missing program, like a shell with an unknown command. */
 static void find_no_program(void)
 {
     char *const arguments[] = {"nothing", NULL};
@@ -51,7 +51,7 @@ static void use_files(void)
     CHECK_FORKED(pdiol_stat("fork", &state) == -1);
     CHECK_FORKED(pdiol_fopen("fork", "r") == NULL);
     CHECK_FORKED(pdiol_unlink("fork") == -1);
-    /* The inline functions have nothing at hand, neither bytes nor room. */
+    /* The inline functions find neither buffered bytes nor buffer space. */
     CHECK_FORKED(pdiol_getc(reading) == EOF);
     CHECK_FORKED(pdiol_getc_unlocked(reading) == EOF);
     CHECK_FORKED(pdiol_putc('x', file) == EOF);
@@ -108,13 +108,13 @@ int main(int argc, char **argv)
     CHECK(forked(use_files) == 0);
     CHECK(sem_post(&is_over) == 0 && pthread_join(other, NULL) == 0);
 
-    /* The parent goes on, and what it had written before is written once. */
+    /* The parent continues, and data that it had written before the fork are written once. */
     CHECK(pdiol_putc('b', file) == 'b' && pdiol_fclose(file) == 0 && pdiol_fclose(locked) == 0);
     CHECK(pdiol_getc(reading) == 'e' && pdiol_fclose(reading) == 0);
     CHECK(pdiol_stat("fork", &state) == 0 && state.size == 2);
     CHECK(finalize_pdiol() == 0);
 
-    /* Without a session a process may be forked, and have its own. */
+    /* A process without a session may fork a child, and the child may start a session. */
     CHECK(forked(have_a_session) == 0);
     return 0;
 }

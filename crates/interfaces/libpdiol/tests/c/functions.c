@@ -1,4 +1,4 @@
-/* functions.c - what the functions of pdiol.h promise, one after the other. */
+/* functions.c - tests the promises of each function of pdiol.h. */
 #include "check.h"
 
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 
 #define PAGE 65536
 
-/* A byte that depends on its offset. */
+/* Returns a byte that depends on its offset. */
 static unsigned char byte_at(size_t offset)
 {
     return (unsigned char)((offset * 2654435761u) >> 13);
@@ -21,7 +21,7 @@ static void make(const char *name, size_t bytes)
     CHECK(pdiol_fclose(file) == 0);
 }
 
-/* Files that end around the end of a page, in all ways of reading. */
+/* Files that end near the end of a page, read by all functions. */
 static void sizes(void)
 {
     static const size_t SIZES[] = {0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE + 17};
@@ -49,7 +49,7 @@ static void sizes(void)
         for (offset = 0; offset < SIZES[i]; offset++)
             CHECK(buffer[offset] == byte_at(offset));
         CHECK(pdiol_feof(file));
-        /* Items of a size that does not divide that of the file. */
+        /* The file is not a whole number of items. */
         pdiol_rewind(file);
         CHECK(pdiol_fread(buffer, 1000, 1000, file) == (ssize_t)(SIZES[i] / 1000));
         CHECK(pdiol_fclose(file) == 0);
@@ -79,7 +79,7 @@ static void lines(void)
     CHECK(pdiol_fclose(file) == 0);
 }
 
-/* The end is remembered until somebody asks to try again, as in stdio. */
+/* The end-of-file state lasts until the program clears it, as in stdio. */
 static void end_of_file(void)
 {
     PFS_FILE *file = pdiol_fopen("end", "w+"), *other = pdiol_fopen("end", "a");
@@ -92,7 +92,7 @@ static void end_of_file(void)
     CHECK(pdiol_fclose(file) == 0 && pdiol_fclose(other) == 0);
 }
 
-/* Reading and writing by turns, byte by byte. */
+/* Alternates reads and writes, byte by byte. */
 static void update(void)
 {
     make("update", 1000);
@@ -183,7 +183,7 @@ static void refusals(void)
     CHECK_FAILS(EINVAL, pdiol_stat("refusals", NULL) == -1);
     CHECK(pdiol_fclose(reading) == 0 && pdiol_fclose(writing) == 0);
 
-    /* Who does not look at what pdiol_fopen returns comes to an end all the same. */
+    /* A program that ignores a NULL from pdiol_fopen gets errors, and its loops end. */
     CHECK_FAILS(EBADF, pdiol_fread(&byte, 1, 1, NULL) == -1);
     CHECK_FAILS(EBADF, pdiol_getc(NULL) == EOF);
     CHECK_FAILS(EBADF, pdiol_putc('x', NULL) == EOF);
@@ -226,7 +226,7 @@ int main(int argc, char **argv)
     refusals();
     temporary();
 
-    /* What is open at the end is written, and can still be closed, though not used. */
+    /* finalize_pdiol writes data of open files. Such a file can still be closed, but not used. */
     left_open = pdiol_fopen("left", "w");
     CHECK(left_open != NULL && pdiol_fputs("left open", left_open) >= 0);
     CHECK(pdiol_fflush(NULL) == 0 && pdiol_putc('.', left_open) == '.');
@@ -235,7 +235,7 @@ int main(int argc, char **argv)
     CHECK(strstr(pdiol_strerror(), "left: ") == pdiol_strerror());
     CHECK_FAILS(EBADF, pdiol_fclose(left_open) == -1);
 
-    /* And it can begin again, without a command line. */
+    /* A new session can be started, without a command line. */
     CHECK(initialize_pdiol(NULL, NULL) == 0);
     pdiol_state_struct state;
     CHECK(pdiol_stat("left", &state) == 0 && state.size == 10);

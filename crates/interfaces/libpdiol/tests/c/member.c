@@ -1,10 +1,10 @@
-/* member.c - writes as one of the processes of a job, and says how much of it is flushed.
+/* member.c - writes as one of the processes of a job, and prints the number of flushed records.
  *
  *     member -write_cache BYTES -job NAME - file rank members records
  *
- * Record i of the member is 8 bytes, the number i + 1, and has the place of its rank among the members' records of that
- * number. It begins when it is sent an empty line. After each flush the count of records so far is printed, alone on a line. A flush that failed is made again,
- * and why it failed stands on standard error.
+ * Record i of a member has 8 bytes, the number i + 1. The records i of all members are adjacent, in the order of ranks.
+ * The program begins when it reads an empty line. After each flush it prints the number of records so far, on a
+ * separate line. It repeats a failed flush, and prints the error on standard error.
  */
 #include "check.h"
 
@@ -12,7 +12,7 @@
 
 #define BETWEEN_FLUSHES 500
 
-/* Says why something failed; never without end. */
+/* Prints why an operation failed. Ends the program after too many failures. */
 static void say(const char *what)
 {
     static int said = 0;
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     CHECK(file != NULL);
     printf("0\n");
     CHECK(fflush(stdout) == 0);
-    /* Until all have joined. */
+    /* Wait until all members have joined. */
     CHECK(getchar() == '\n');
     for (int64_t i = 0; i < records; i++) {
         int64_t value = i + 1;

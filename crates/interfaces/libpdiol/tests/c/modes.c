@@ -1,6 +1,6 @@
-/* modes.c - every mode of fopen does with a PDIOL file what it does with a file of libc.
+/* modes.c - every mode of fopen has the same effect on a PDIOL file as on a file of libc.
  *
- * Run in a directory of its own, which libc's files lie in.
+ * Run this in an empty directory, in which the program creates the files of libc.
  */
 #include "check.h"
 
@@ -9,7 +9,7 @@ static const char *const MODES[] = {
     "ax", "a+x",
 };
 
-/* What came of a step: a result, what was read, and where that leaves the file. */
+/* Outcome of a step: the result, the bytes read, and the state of the file afterwards. */
 struct step {
     long result, position;
     int end, error;
@@ -18,7 +18,7 @@ struct step {
 
 #define STEPS 12
 
-/* The same steps with either library. */
+/* Defines a function that runs the steps with one of the two libraries. */
 #define DEFINE_RUN(NAME, TYPE, P)                                                                   \
     static int NAME(const char *mode, int exists, struct step *steps)                               \
     {                                                                                               \

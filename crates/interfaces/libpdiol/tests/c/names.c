@@ -1,4 +1,4 @@
-/* names.c - a name may be of any bytes. */
+/* names.c - a name may contain any bytes. */
 #include "check.h"
 
 #include <time.h>
@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 
     CHECK(initialize_pdiol(&argc, &argv) == 0);
     CHECK_FAILS(ENOENT, pdiol_stat(name, &state) == -1);
-    /* A directory is none of the files, and an empty path leads to none. */
+    /* A directory cannot be opened, and an empty path does not exist. */
     CHECK_FAILS(EISDIR, pdiol_fopen("/", "r") == NULL);
     CHECK_FAILS(EISDIR, pdiol_stat("/", &state) == -1);
     CHECK_FAILS(ENOENT, pdiol_fopen("", "r") == NULL);
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
     CHECK(file != NULL && pdiol_fwrite("mocha", 1, 5, file) == 5 && pdiol_fstat(file, &state) == 0);
     CHECK(state.modified > made && state.changed >= state.modified && state.uid == getuid());
     CHECK(pdiol_fseek(file, 0, SEEK_SET) == 0 && pdiol_fwrite("latte", 1, 5, file) == 5 && pdiol_fclose(file) == 0);
-    /* It is no other file, whatever an error may show in its place. */
+    /* A replacement character in an error message does not name the same file. */
     CHECK_FAILS(ENOENT, pdiol_fopen("caf\xef\xbf\xbd", "r") == NULL);
     file = pdiol_fopen(name, "r");
     CHECK(file != NULL && pdiol_fread(text, 1, 7, file) == 5 && strcmp(text, "latte") == 0);
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     CHECK_FAILS(EINVAL, pdiol_fopen(name, "r\xff") == NULL);
     CHECK(pdiol_unlink(name) == 0);
     CHECK_FAILS(ENOENT, pdiol_unlink(name) == -1);
-    /* A temporary file goes with the session, unless its name is another's by then. */
+    /* The end of the session removes a temporary file, unless the name then belongs to another file. */
     for (int which = 0; which < 2; which++) {
         file = pdiol_fopen(which == 0 ? name : "other", "wx");
         CHECK(file != NULL && pdiol_hint(file, AP_SEQUENTIAL, TEMPORARY_FILE) == 0);

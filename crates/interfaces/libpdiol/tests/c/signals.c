@@ -1,4 +1,4 @@
-/* signals.c - a program gets its signals, whatever threads the library has. */
+/* signals.c - the threads of the library take no signals from the program. */
 #include "check.h"
 
 #include <signal.h>
@@ -13,10 +13,10 @@ int main(int argc, char **argv)
     PFS_FILE *file = pdiol_fopen("signals", "w");
     CHECK(file != NULL && pdiol_fputs("by all threads there may be", file) >= 0 && pdiol_fclose(file) == 0);
 
-    /* Those of this thread are what they were. */
+    /* The library has not changed the signal mask of this thread. */
     CHECK(pthread_sigmask(SIG_SETMASK, NULL, &mask) == 0 && sigismember(&mask, SIGTERM) == 0);
 
-    /* A thread that has not blocked it would take it, and the process would be no more. */
+    /* If another thread has not blocked the signal, it is delivered there and ends the process. */
     sigemptyset(&awaited);
     sigaddset(&awaited, SIGTERM);
     CHECK(pthread_sigmask(SIG_BLOCK, &awaited, NULL) == 0);

@@ -1,4 +1,4 @@
-/* threads.c - threads share a file: every call is atomic, and flockfile makes several calls one. */
+/* threads.c - threads share a file: every call is atomic, and with flockfile several calls together are. */
 #include "check.h"
 
 #include <pthread.h>
@@ -51,7 +51,7 @@ static void *flush_all(void *argument)
     return (void *)(intptr_t)pdiol_fflush(NULL);
 }
 
-/* Flushing all files while one of them is closed is no failure. */
+/* Flushing all files succeeds even if one of them is closed at the same time. */
 static void close_while_all_are_flushed(void)
 {
     PFS_FILE *closed;
@@ -63,7 +63,7 @@ static void close_while_all_are_flushed(void)
     CHECK(file != NULL && closed != NULL && pdiol_fputs("text", closed) >= 0);
     pdiol_flockfile(file);
     CHECK(pthread_create(&other, NULL, flush_all, NULL) == 0);
-    /* It comes to the first file, and waits. */
+    /* Give the flush time to reach the first file, where it blocks. */
     usleep(200000);
     CHECK(pdiol_fclose(closed) == 0);
     pdiol_funlockfile(file);
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < THREADS; i++)
         CHECK(next[i] == RECORDS);
 
-    /* The main thread owned the file until now. */
+    /* The main thread has owned the file until this point. */
     pdiol_rewind(file);
     CHECK(pdiol_getc(file) == 't');
     run(read_bytes);
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     CHECK(pdiol_getc(file) == 't' && pdiol_getc_unlocked(file) == 'h');
     pdiol_funlockfile(file);
     CHECK(pthread_create(&other, NULL, try_lock, NULL) == 0 && pthread_join(other, &busy) == 0 && busy == NULL);
-    /* That thread is gone with the lock: nobody may touch the file any more. */
+    /* That thread has ended without unlocking, so no thread can use the file: exit without closing it. */
     CHECK(pdiol_strerror() != NULL);
     _Exit(0);
 }

@@ -1,4 +1,4 @@
-/* Writes a file of several pages and reads it from its begin to its end. */
+/* Writes a file of several pages and reads it sequentially. */
 
 #include <pdiol.h>
 #include <stdlib.h>

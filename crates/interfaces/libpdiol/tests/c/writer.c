@@ -1,9 +1,9 @@
-/* writer.c - writes a file in one of several ways; it is there to be killed meanwhile.
+/* writer.c - writes a file in one of several ways. A test kills it during the writes.
  *
  *     writer [PDIOL options -] name mode seed bytes how
  *
- * How: "plainly", from front to back; "flushing" now and then; or "backwards", the second half first. The bytes are those
- * of `contents` in crates/command/cli/tests/common/killing.rs: none of them is zero.
+ * `how` is "plainly": sequentially; "flushing": sequentially, with flushes in between; or "backwards": the second half
+ * first. The bytes are those of `contents` in crates/command/cli/tests/common/killing.rs; none of them is zero.
  */
 #include "check.h"
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Compiler options that end a program at its first memory error.
+/// Compiler options by which a program ends at its first memory error.
 pub(crate) const SANITIZERS: [&str; 4] =
     ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
 
@@ -32,7 +32,7 @@ pub(crate) fn installed(name: &str) -> PathBuf {
 /// Returns the sanitizers for a program of `tests/c` that checks itself: all of them, unless it forks.
 ///
 /// The address sanitizer has its own allocator, and another thread may hold its locks at the moment of a fork. Then the
-/// child blocks for ever as soon as it allocates. LLVM fixed this in version 18; GCC 12 has it.
+/// child blocks for ever at its first allocation. LLVM 18 fixed this; GCC 12 has not.
 pub(crate) fn sanitizers(program: &str) -> &'static [&'static str] {
     const WITHOUT_ADDRESSES: [&str; 3] = [SANITIZERS[0], "-fsanitize=undefined", SANITIZERS[2]];
     if program.starts_with("fork") { &WITHOUT_ADDRESSES } else { &SANITIZERS }
