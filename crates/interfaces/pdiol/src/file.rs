@@ -1,4 +1,4 @@
-//! Buffer over a file: the page being read, or the one being filled.
+//! File with a buffer: the page being read, or the page being filled.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,18 +9,19 @@ use node::{Advice, Error, ErrorKind, Handle, LentPage, Result, Stat, undisturbed
 
 use crate::writes::Writes;
 
-/// Limit of bytes in ready pages that are taken together: large, so that transfers between threads are cheap; bounded,
-/// because a handle withholds these pages from the page cache.
+/// Limit of bytes in ready pages that a handle takes together: large, so that transfers between threads are cheap;
+/// bounded, because the page cache cannot use these pages until the handle returns them.
 const AT_HAND_BYTES_MAX: u64 = 1 << 20;
 
 /// Handle of a striped file with a position and a buffer, usable from any thread.
 ///
-/// It reads and writes through a separate page, as `BufReader` and `BufWriter` do. Other handles see written data after
-/// [`flush`](Write::flush), [`seek`](Seek::seek) elsewhere, or [`close`](Self::close). This handle sees them at once. A
-/// handle sees data that others of its session have written after [`flush`](Write::flush), any [`seek`](Seek::seek), or
-/// [`stat`](Self::stat). Only after `stat` does it see data of other sessions, too.
+/// Each handle has a separate buffer of a page, as `BufReader` and `BufWriter` do. This handle sees its writes at once.
+/// Other handles can see them after [`flush`](Write::flush), [`seek`](Seek::seek) elsewhere, or [`close`](Self::close)
+/// of this handle. A handle sees data that other handles of its session have written after its own
+/// [`flush`](Write::flush), any [`seek`](Seek::seek), or [`stat`](Self::stat). Only after `stat` does it see data of
+/// other sessions, too.
 ///
-/// The data of one call that appends are one append: no other data are between them.
+/// One call that appends is one append: its data are contiguous in the file.
 ///
 /// Dropping the handle closes it too, but then failed writes are not reported.
 pub struct File {
@@ -30,7 +31,7 @@ pub struct File {
     position: u64,
     buffer: Buffer,
     writes: Writes,
-    /// Memory for the next buffer of writes, left when a write cache has copied the previous one.
+    /// Memory for the next write buffer, kept when a write cache has copied the data of the previous one.
     spare: Vec<u8>,
 }
 
@@ -42,8 +43,8 @@ enum Buffer {
         pages: VecDeque<LentPage>,
         used: usize,
     },
-    /// Written bytes that the node thread has not received: the first `filled` ones, up to `position`. There is room
-    /// for `capacity` bytes, up to the end of the page; only an append may exceed it.
+    /// Written bytes that the node thread has not received: the first `filled` bytes, up to `position`. The buffer has
+    /// space for `capacity` bytes, up to the end of the page; only an append may exceed this.
     Writing {
         bytes: Vec<u8>,
         filled: usize,
@@ -105,8 +106,8 @@ impl File {
         self.writes.take_failure().and(flushed)
     }
 
-    /// Reports data lost by the restart of an agent, or any other write that failed since the last report: lost data
-    /// read as zeros. A temporary file is never flushed; call this before relying on data read from it.
+    /// Fails if the restart of an agent lost data of this file, or if another write has failed since the last report.
+    /// Lost data are read as zeros. A temporary file is never flushed; call this before relying on data read from it.
     pub fn check_losses(&mut self) -> Result<()> {
         self.settle();
         let checked = self.handle.check_losses();
@@ -129,7 +130,8 @@ impl File {
         self.writes.take_failure().and(closed)
     }
 
-    /// Returns buffered bytes to read, which need no request. [`consume`](BufRead::consume) takes them.
+    /// Returns buffered bytes to read, which need no request. [`consume`](BufRead::consume) removes bytes from the
+    /// buffer.
     pub fn at_hand(&self) -> &[u8] {
         match &self.buffer {
             Buffer::Reading { pages, used } => pages.front().map_or(&[], |page| &page.as_slice()[*used..]),
@@ -137,19 +139,19 @@ impl File {
         }
     }
 
-    /// Returns buffered bytes at the position, none only at the end of the file. `bytes` is the number of bytes that
-    /// the caller will read: if nothing is buffered, all of those pages are requested. [`consume`](BufRead::consume)
-    /// takes the bytes returned.
+    /// Returns buffered bytes at the position; no bytes only at the end of the file. `bytes` is the number of bytes
+    /// that the caller will read: if nothing is buffered, all their pages are requested. [`consume`](BufRead::consume)
+    /// removes bytes from the buffer.
     ///
-    /// Without an adaptive window, the pages requested are those of the window.
+    /// Without an adaptive window, the window determines the requested pages.
     pub fn want(&mut self, bytes: usize) -> Result<&[u8]> {
         self.fetch(bytes)?;
         Ok(self.at_hand())
     }
 
-    /// Returns buffer space for bytes to write without a request. [`commit`](Self::commit) takes the bytes put there.
+    /// Returns buffer space for bytes to write without a request. [`commit`](Self::commit) marks them as written.
     ///
-    /// There is room only after a write that did not fill its page.
+    /// The space is empty except after a write that did not fill its page.
     pub fn room(&mut self) -> &mut [u8] {
         let room = self.room_bytes();
         match &mut self.buffer {
@@ -167,16 +169,16 @@ impl File {
     /// Writes the first `bytes` bytes of the [`room`](Self::room).
     ///
     /// # Panics
-    /// If `bytes` is more than the room.
+    /// If `bytes` exceeds the length of the room.
     pub fn commit(&mut self, bytes: usize) {
-        assert!(bytes <= self.room_bytes(), "{bytes} bytes of a room of {}", self.room_bytes());
+        assert!(bytes <= self.room_bytes(), "{bytes} bytes exceed a room of {} bytes", self.room_bytes());
         if let (Buffer::Writing { filled, .. }, true) = (&mut self.buffer, bytes > 0) {
             *filled += bytes;
             self.position += bytes as u64;
         }
     }
 
-    /// Returns the number of bytes for which the page being filled has room.
+    /// Returns the free space in bytes of the page being filled.
     fn room_bytes(&self) -> usize {
         match &self.buffer {
             Buffer::Writing { filled, capacity, .. } => capacity.saturating_sub(*filled),
@@ -184,7 +186,7 @@ impl File {
         }
     }
 
-    /// Copies buffered bytes up to the length of `into`, and returns their number.
+    /// Moves buffered bytes to `into`, up to its length, and returns their number.
     fn take(&mut self, into: &mut [u8]) -> usize {
         let bytes = self.at_hand().len().min(into.len());
         into[..bytes].copy_from_slice(&self.at_hand()[..bytes]);
@@ -192,7 +194,7 @@ impl File {
         bytes
     }
 
-    /// Fills the buffer, for a caller that wants `wanted` bytes; it stays empty only at the end of the file.
+    /// Fills the buffer, for a caller that wants `wanted` bytes. The buffer stays empty only at the end of the file.
     fn fetch(&mut self, wanted: usize) -> Result<()> {
         if !self.at_hand().is_empty() {
             return Ok(());
@@ -264,7 +266,7 @@ impl File {
         }
         bytes.truncate(filled);
         if self.handle.options().appends() {
-            // Other handles may have appended before it, so the offset is known only now.
+            // Other handles may have appended before, so the offset is known only after the append.
             match self.handle.append(bytes) {
                 Ok(offset) => self.position = offset + filled as u64,
                 Err(error) => self.writes.note(error),
@@ -293,7 +295,7 @@ impl File {
         Err(Error::new(ErrorKind::BadMode, self.name(), "the file is not open for writing"))
     }
 
-    /// Returns the offset that `to` stands for.
+    /// Returns the offset from the start of the file for `to`.
     fn target(&mut self, to: SeekFrom) -> Result<u64> {
         let target = match to {
             SeekFrom::Start(offset) => Some(offset),
@@ -304,9 +306,9 @@ impl File {
             let place = match to {
                 SeekFrom::Start(offset) => format!("offset {offset}"),
                 SeekFrom::Current(by) => format!("{by:+} bytes from offset {}", self.position),
-                SeekFrom::End(by) => format!("{by:+} bytes from its end"),
+                SeekFrom::End(by) => format!("{by:+} bytes from the end"),
             };
-            let why = format!("{place} is before its start or beyond the largest file");
+            let why = format!("{place} is before the start of the file or beyond the largest possible file");
             Error::new(ErrorKind::Invalid, self.name(), why)
         })
     }
@@ -318,7 +320,7 @@ impl Read for File {
         if whole > 0 {
             self.fetch(whole)?;
         }
-        // Return only buffered bytes: getting the rest may block.
+        // Return only buffered bytes, because fetching more may block.
         while !into.is_empty() {
             let taken = self.take(into);
             if taken == 0 {
@@ -360,7 +362,7 @@ impl Write for File {
 }
 
 impl Seek for File {
-    /// Moves the position. Discards bytes buffered for reading, wherever it goes.
+    /// Moves the position. Always discards bytes buffered for reading.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let target = self.target(to)?;
         if target != self.position || !matches!(self.buffer, Buffer::Writing { .. }) {

@@ -27,18 +27,18 @@
 //!   File: the page being read, or the one being filled
 //!     | read, write: copy from it, into it
 //!     v
-//!   at the end of a page ---- request ------------->      takes pages of the cache, lends them
-//!                        <--- pages, lent ---------     puts written pages into the cache
+//!   at the end of a page ---- request ------------->      lends pages of the cache <--- pages, lent ---------     puts
+//!   written pages into the cache
 //! ```
 //!
-//! Reading a byte or a line takes no lock and sends no message: the handle has a buffered page. When that is used up,
-//! the node thread lends all pages that are ready ([`node::LentPage`]). So there is one copy, into the caller's buffer,
-//! and none with [`BufRead`](std::io::BufRead).
+//! Reading a byte or a line takes no lock and sends no message: the handle has a buffered page. When all bytes of this
+//! page have been read, the node thread lends all pages that are ready ([`node::LentPage`]). So data are copied once,
+//! into the caller's buffer, and not at all with [`BufRead`](std::io::BufRead).
 //!
 //! Map of the code, in reading order:
 //!
 //! - [`Session`] in `session.rs`, [`File`] in `file.rs`: the interface; start here.
-//! - `writes.rs`: pages on their way to the page cache.
+//! - `writes.rs`: written pages in flight to the page cache.
 //! - [`options`]: the options of PDIOL, on a command line and in the environment; [`log`]: its log file.
 //!
 //! Not here, on purpose:

@@ -14,12 +14,12 @@ use node::{Error, ErrorKind, Reporter, Result};
 pub struct LogFile {
     /// Path of the file.
     pub path: OsString,
-    /// True if a log that cannot be written is an error. It is false for `LOG=1`, which may be meant for another
+    /// True if a failure to write the log is an error. False for the variable `LOG=1`, which may be for another
     /// program.
     pub is_required: bool,
 }
 
-/// Log, or none if no file was named. Clones share the file.
+/// Log, which may have no file. Clones share the file.
 #[derive(Clone)]
 pub struct Log(Option<Arc<Open>>);
 
@@ -38,7 +38,7 @@ impl Log {
             Err(error) => {
                 let what = format!("the log {}", Path::new(path).display());
                 let error = Error::new(ErrorKind::Invalid, what, error);
-                Err(error.with_remedy("Another file can be given with -log FILE"))
+                Err(error.with_remedy("Name another file with -log FILE"))
             }
         }
     }
@@ -48,8 +48,8 @@ impl Log {
         let Some(open) = &self.0 else { return };
         let seconds = open.start.elapsed().as_secs_f64();
         let mut file = open.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // Write the line in one piece, since other processes may append to the same file. Ignore errors: a full disk is
-        // no reason to end a program that reads other files.
+        // Write the line in one piece, since other processes may append to the same file. Ignore errors: a log on a
+        // full disk is no reason to fail a program.
         let _ = file.write_all(format!("{seconds:12.6} {text}\n").as_bytes());
     }
 

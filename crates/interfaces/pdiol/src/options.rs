@@ -1,10 +1,11 @@
-//! Options of PDIOL, from the command line, the environment, and by default.
+//! Options of PDIOL: from the command line, the environment, or defaults.
 //!
-//! They precede an argument `-`, which ends them: `program -window 16 -d 4 - argument ...`. The following arguments
-//! belong to the program. All arguments do if the first one does not begin with `-`, or if no argument is a single `-`.
+//! The options precede an argument `-`: `program -window 16 -d 4 - argument ...`. The arguments after it belong to the
+//! program. If the first argument does not begin with `-`, or no argument is a single `-`, all arguments belong to the
+//! program.
 //!
-//! The environment variables have the names of the thesis with the prefix `PDIOL_`. Names without the prefix may be
-//! meant for any program: a value is used if it is valid here, and ignored otherwise.
+//! The environment variables have the names of the thesis with the prefix `PDIOL_`. A variable without the prefix may
+//! be for another program: its value is used if it is valid for PDIOL, and ignored otherwise.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -39,7 +40,7 @@ pub struct Options {
     pub trace: Option<PathBuf>,
     /// Log file, if there is one.
     pub log: Option<LogFile>,
-    /// Reasons for ignoring values under old names, for the log.
+    /// Reasons why values of variables without the prefix were ignored, for the log.
     pub ignored: Vec<String>,
 }
 
@@ -165,13 +166,13 @@ const TABLE: [Row; 13] = [
     row(
         ["flush_seconds", "F", "FLUSH_SECONDS"],
         ["SECONDS", "30"],
-        "longest time of data in the write cache; 0: no limit",
+        "time limit of data in the write cache; 0: no limit",
     ),
     row(["job", "J", "JOB"], ["NAME", ""], "job whose processes flush together"),
     row(
         ["trace", "t", "TRACE"],
         ["FILE", ""],
-        "trace of reads, writes and waits for pages, added to this file",
+        "append a trace of reads, writes and waits for pages to this file",
     ),
 ];
 
@@ -199,7 +200,7 @@ impl Row {
         (!NEW.contains(&self.long)).then_some(self.variable)
     }
 
-    /// Returns the value if the command line has none: of the environment, or the default.
+    /// Returns the value of an option that is not on the command line: from the environment, or the default.
     fn of_environment(&self, variable: impl Fn(&str) -> Option<OsString>) -> Given {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let of = |name: &str, value, is_old| Given {
@@ -263,7 +264,7 @@ fn separator(arguments: &[OsString]) -> Option<usize> {
     arguments.iter().skip(1).position(|argument| argument == SEPARATOR).map(|at| at + 1)
 }
 
-/// True if the arguments begin with an option of PDIOL, and a separator follows.
+/// Returns true if the arguments begin with an option of PDIOL and contain the separator `-`.
 pub fn are_given(arguments: &[OsString]) -> bool {
     let first = arguments.get(1).map(|first| first.to_string_lossy());
     let is_known = first.is_some_and(|first| {
@@ -300,7 +301,7 @@ impl Values {
                 ));
             };
             let value = value.or_else(|| arguments.next()).ok_or_else(|| {
-                let why = format!("it needs a value, {}", row.argument);
+                let why = format!("a value is missing: {}", row.argument);
                 Error::new(ErrorKind::Invalid, text.clone(), why)
             })?;
             let place = format!("the option -{}", row.long);
@@ -343,8 +344,8 @@ impl Values {
         Ok(bytes.map(cache))
     }
 
-    /// Returns the value of an option, or an error with the value's origin and the valid values. An invalid value under
-    /// an old name was meant for other programs: then the default counts.
+    /// Returns the value of an option, or an error with the value's origin and the valid values. If a variable without
+    /// the prefix has an invalid value, uses the default: the variable is for another program.
     fn value<T>(&mut self, long: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
         let given = &self.given[long];
         if let Some(value) = given.value.to_str().and_then(&parse) {
@@ -549,7 +550,7 @@ mod tests {
                  until the job flushes, at least 4K",
             ),
             ("prog -F -1 -", &[], "the option -flush_seconds"),
-            ("prog -d -", &[], "-d: it needs a value, N|all"),
+            ("prog -d -", &[], "-d: a value is missing: N|all"),
             ("prog -nonsense 1 -", &[], "-nonsense: PDIOL has no such option"),
             ("prog -w 0 stray -", &[], "stray: PDIOL has no such option"),
         ] {

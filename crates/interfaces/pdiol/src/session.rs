@@ -9,7 +9,7 @@ use crate::file::File;
 /// Connection to the file system, usable from any thread. Clones share it. Dropping the last clone and the last file
 /// opened with it ends the node thread.
 ///
-/// Operations on names are those of [`node::Session`], to which it dereferences.
+/// Dereferences to [`node::Session`], which has the operations on names.
 #[derive(Clone, Debug)]
 pub struct Session(node::Session);
 

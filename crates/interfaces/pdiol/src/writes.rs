@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use node::{Error, Handle, Pending, Result};
 
-/// Limit of writes in flight: with fewer, two threads wake each other for nearly every page. Each uses memory of at
-/// most a page.
+/// Limit of writes in flight. With a lower limit, the two threads would wake each other for nearly every page. A write
+/// uses at most the memory of a page.
 const UNDER_WAY_MAX: usize = 16;
 
-/// Writes in flight in the order of their begin, and the first unreported failure.
+/// Writes in flight in the order in which they began, and the first unreported failure.
 #[derive(Default)]
 pub(crate) struct Writes {
     under_way: VecDeque<Write>,
@@ -21,8 +21,8 @@ struct Write {
 }
 
 impl Writes {
-    /// Begins to write bytes of one page. First waits for an earlier write to the same page, since writes in flight are
-    /// carried out in any order.
+    /// Begins to write bytes of one page. First waits for an earlier write to the same page, since concurrent writes
+    /// may be carried out in any order.
     pub(crate) fn begin(&mut self, handle: &Handle, offset: u64, bytes: Vec<u8>) {
         let page = offset / handle.page_bytes();
         while self.under_way.len() >= UNDER_WAY_MAX || self.under_way.iter().any(|write| write.page == page) {
@@ -56,7 +56,7 @@ impl Writes {
         self.failure.get_or_insert(error);
     }
 
-    /// Returns the first failure, and forgets it.
+    /// Returns the first failure, and clears it.
     pub(crate) fn take_failure(&mut self) -> Result<()> {
         self.failure.take().map_or(Ok(()), Err)
     }

@@ -46,7 +46,7 @@ fn written_data_are_read_around_page_boundaries() {
     assert!(read(&agents.session(), "file") == contents(1_000_000), "another session");
 }
 
-/// Reading a request's first page starts reading all its pages, unless a fixed window limits them.
+/// Reading the first page of a request starts the reads of all its pages, unless a fixed window limits their number.
 #[test]
 fn all_pages_of_a_large_request_are_read_together() {
     const PAGE: usize = 65_536;
@@ -64,7 +64,7 @@ fn all_pages_of_a_large_request_are_read_together() {
         let mut into = vec![0; 8 * PAGE];
         let first = file.read(&mut into).expect("it can be read");
         assert!(first >= PAGE && (together || first == PAGE), "{prefetch:?}: {first} bytes at first");
-        // In this time the started reads complete; ready pages are read in one call.
+        // During the pause the started reads complete, and then one call returns all ready pages.
         thread::sleep(Duration::from_millis(500));
         let second = file.read(&mut into[first..]).expect("it can be read");
         let expected = if together { 7 * PAGE + PAGE - first } else { PAGE };
@@ -80,7 +80,7 @@ fn files_open_during_a_panic_are_written() {
     let unwound = thread::spawn({
         let session = agents.session();
         move || {
-            // Some tasks are idle by then, and closing a file wakes its task.
+            // At this point some tasks are idle, and closing a file wakes its task.
             let mut files = NAMES.map(|name| session.open(name, MAKE).expect("a new file"));
             files.iter_mut().for_each(|file| file.write_all(&contents(100_000)).expect("room"));
             // Panic without a message on standard error.

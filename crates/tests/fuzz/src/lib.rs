@@ -1,10 +1,10 @@
 //! Common parts of fuzz targets: conversion of inputs to nearly valid texts and messages.
 //!
-//! A decoder rejects random bytes at their beginning. So each target uses an input twice: unchanged, as the inputs in
-//! its `corpus` are meant, and as a list of changes to valid examples. A coverage-guided engine (`cargo bolero test`)
-//! makes use of both; without one the changes reach further.
+//! A decoder rejects random bytes after the first few. So each target uses an input twice: as it is (for the inputs in
+//! `corpus`), and as a list of changes to valid examples. A coverage-guided engine (`cargo bolero test`) profits from
+//! both; without an engine, changed examples reach deeper into the decoder.
 //!
-//! A target is a test: it runs its corpus, and random inputs for [`BOUND`].
+//! A target is a test: it runs the inputs of its corpus, and then random inputs for the time [`BOUND`].
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub use bolero;
 /// `BOLERO_RANDOM_TEST_TIME_MS` and `BOLERO_RANDOM_ITERATIONS`.
 pub const BOUND: Duration = Duration::from_millis(400);
 
-/// Maximum number of inputs in that time.
+/// Maximum number of inputs in the time [`BOUND`].
 pub const INPUTS: usize = 1_000_000;
 
 /// Runs a fuzz target: `target!("name", |bytes| ...)`, in a test of that name. Its corpus is in `__fuzz__/name/corpus`
@@ -48,7 +48,7 @@ pub fn changed(examples: &[Vec<u8>], how: &[u8]) -> Vec<u8> {
                 bytes.splice(at..at, again);
             }
             4 => bytes[at..to].fill(value),
-            // Digit, for examples that are texts.
+            // Replace a byte by a digit, for examples that are texts.
             5 => bytes[at..].iter_mut().take(1).for_each(|byte| *byte = b'0' + value % 10),
             6 => bytes[at..].iter_mut().take(1).for_each(|byte| *byte ^= 1 << (value % 8)),
             _ => bytes[at..].iter_mut().take(1).for_each(|byte| *byte = value),

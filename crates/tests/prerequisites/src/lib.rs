@@ -1,8 +1,8 @@
 //! Prerequisites of tests: programs, devices and privileges that a computer may lack.
 //!
-//! A test that lacks one records itself by [`skip`] and returns. `make test` ends with the list of these tests; a
-//! single `cargo test` prints each on standard error. A program of ours that was not built is a failure, not a missing
-//! prerequisite.
+//! A test whose prerequisite is missing calls [`skip`], which records the test, and returns. `make test` ends with the
+//! list of skipped tests; `cargo test` prints each of them on standard error. A program of ours that was not built is a
+//! failure, not a missing prerequisite.
 
 use std::env;
 use std::fmt::Display;
@@ -24,10 +24,11 @@ pub fn skip(why: impl Display) {
     record(env::var_os(LIST), &one_line(&why.to_string()), &format!("{program} {test}"));
 }
 
-/// Appends to the list, or prints past the test harness, which shows the output of failed tests only.
+/// Appends to the list. Without a list, prints directly to standard error, because the test harness shows only the
+/// output of failed tests.
 fn record(list: Option<std::ffi::OsString>, why: &str, test: &str) {
     let written = match list {
-        // One write each, because many processes append at the same time.
+        // Write each line in one piece, because many processes append at the same time.
         Some(path) => File::options()
             .append(true)
             .create(true)

@@ -1,4 +1,4 @@
-//! Requests of misbehaving clients: for promises, and for measurements of the cost of such clients to others.
+//! Requests of misbehaving clients, for promises and for measurements of their cost to other clients.
 
 use fs::protocol::{
     BlockWrite, Collective, CollectiveId, Direction, Fetch, FileId, Frame, LockAnswer, LockChange, LockStep,
@@ -28,7 +28,7 @@ pub async fn send(
 /// Sends a request without data to a node, and returns the answer.
 ///
 /// # Panics
-/// If the node disconnects, or sends something else.
+/// If the node disconnects, or sends another message.
 pub async fn answer<M: Machine>(client: &M, node: NodeId, tag: u64, request: Request) -> Reply {
     send(client, node, Class::Demand, tag, request, Payload::empty()).await;
     next_reply(client, tag).await
@@ -37,7 +37,7 @@ pub async fn answer<M: Machine>(client: &M, node: NodeId, tag: u64, request: Req
 /// Returns the next message, which is the answer to the request of this tag.
 ///
 /// # Panics
-/// If the next message is another.
+/// If the next message is not this answer.
 pub async fn next_reply<M: Machine>(client: &M, tag: u64) -> Reply {
     let (_, Delivery::Message(message)) = client.net().receive().await.expect("a connection") else {
         panic!("given up")

@@ -24,7 +24,7 @@ use super::{
     BLOCK, Base, contents, created, created_with, opened, read, refresh, run, small, start, stored, write,
 };
 
-/// Patience of the I/O nodes here with a client.
+/// Time after which the I/O nodes in these tests disconnect a silent client.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn settings(base: Base) -> IoNodeSettings {
@@ -58,14 +58,15 @@ pub fn a_client_that_answers_nothing_blocks_no_others(testbed: &impl Testbed, ba
             let (target, request) = (nodes[0].node(), fetched_write(FileId(1), block_extent(100 + block)));
             send(&nodes[2], target, Class::Demand, 1 + block, request, Payload::empty()).await;
         }
-        // A command uses none of the threads: once it is answered all of the above has arrived.
+        // Commands use no threads of the pool. So the answer to a later command shows that all requests above have
+        // arrived.
         clients[0].list_numbered().await.expect("served");
         write(&file, 0, &contents(4 * BLOCK)).await;
         assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
         let served = nodes[1].now().since(begun);
         stay_silent(&nodes[2]).await;
         let given_up = nodes[1].now().since(begun);
-        // In the report's configuration threads do wait for it, but only within the patience of the I/O node.
+        // In the report's configuration threads wait for the client, but only until the I/O node disconnects it.
         assert!(base.configuration == Configuration::Report || served < given_up, "{served} and {given_up}");
         let bytes = (140 * BLOCK) as usize;
         assert!(read(&file, 0, 140 * BLOCK).await.len() < bytes, "none of its data were written");
@@ -74,8 +75,8 @@ pub fn a_client_that_answers_nothing_blocks_no_others(testbed: &impl Testbed, ba
     });
 }
 
-/// A client that answers nine of ten of an I/O node's requests completes nine of ten writes. The others wait for its
-/// answers until it is silent and disconnected.
+/// If a client answers nine of ten requests of an I/O node, nine of ten of its writes complete. The other writes wait
+/// until the client is silent and is disconnected.
 pub fn unanswered_fetches_delay_only_their_own_writes(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -108,11 +109,12 @@ pub fn unanswered_fetches_delay_only_their_own_writes(testbed: &impl Testbed, ba
     });
 }
 
-/// After the disconnect of a client its fetches fail, its queued requests are dropped, and all memory is available to
-/// others.
+/// After a client has disconnected, fetches from it fail, its queued requests are dropped, and all memory is available
+/// to other clients.
 pub fn a_disconnected_client_leaves_nothing_behind(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        // It is not disconnected for silence during the test: it closes the connection itself.
+        // The I/O node must not disconnect the client for silence during the test: the client itself closes the
+        // connection.
         let wait_timeout = Some(Duration::from_secs(600));
         let settings = IoNodeSettings { wait_timeout, ..settings(base) };
         let clients = start(base, &nodes[..2], 1, settings).await;
@@ -137,8 +139,8 @@ pub fn a_disconnected_client_leaves_nothing_behind(testbed: &impl Testbed, base:
     });
 }
 
-/// A directory that names a file which is not open, or bytes beyond the limits of files and memories, is rejected with
-/// its name. No data are written.
+/// A directory of extents that names a file that is not open, or bytes beyond the limits of files and memories, is
+/// rejected. The error names the file, and no data are written.
 pub fn an_invalid_directory_of_extents_is_rejected(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -271,8 +273,8 @@ pub fn a_group_with_missing_or_repeated_nodes_is_rejected(testbed: &impl Testbed
     });
 }
 
-/// Programs stopped in the middle of collective operations leave room for those of others, and so does one with many
-/// requests.
+/// Programs stopped in the middle of collective operations do not keep other programs from collective operations.
+/// Neither does a program with many requests.
 pub fn stopped_collective_operations_do_not_block_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -310,7 +312,8 @@ pub fn stopped_collective_operations_do_not_block_others(testbed: &impl Testbed,
     });
 }
 
-/// A collective request that is distributed byte by byte does not block others, and takes no more memory than others.
+/// A collective request that is distributed byte by byte does not block other requests, and takes no more memory than
+/// they do.
 pub fn a_request_with_very_many_pieces_blocks_no_others(testbed: &impl Testbed, base: Base) {
     const LARGE: u64 = 1 << 20;
     for queued in [false, true] {
@@ -340,10 +343,10 @@ pub fn a_request_with_very_many_pieces_blocks_no_others(testbed: &impl Testbed, 
     }
 }
 
-/// A defect triggered by a request costs only that request: its client gets an error, and all its resources are
-/// released.
+/// A defect triggered by a request fails only that request: the client gets an error, and all resources of the request
+/// are released.
 ///
-/// For machines that contain defects; on others a panic must fail the run.
+/// For machines that contain panics of requests; on other machines a panic must fail the run.
 pub fn a_defect_fails_only_one_request(testbed: &impl Testbed, base: Base) {
     for threads in [Threads::Pool(4), Threads::PerRequest] {
         run(testbed, 2, move |nodes| async move {
@@ -351,7 +354,7 @@ pub fn a_defect_fails_only_one_request(testbed: &impl Testbed, base: Base) {
             let settings = IoNodeSettings { cache_blocks: 4, threads, ..settings(base) };
             let client = &start(base, &nodes, 1, settings).await[0];
             let file = created(client, 1).await;
-            // More than the numbers of threads, hands and blocks.
+            // More requests than there are threads, hands and blocks.
             nodes[0].faults().defective_copies.set(20);
             for block in 0..20 {
                 let memory = Memory::real(contents(10));
@@ -394,7 +397,7 @@ pub fn only_members_count_at_a_barrier(testbed: &impl Testbed, base: Base) {
         clients[1].barrier(&Group::new(5, members, 1)).await.expect("met");
         tasks.wait().await;
         let mut refused = 0;
-        // Half of them entered a barrier twice or too often; at the first barrier the stranger is rejected as a
+        // Half of the requests enter a barrier twice or too often. At the first barrier the stranger is rejected as a
         // non-member.
         while refused < 100 {
             let Ok((_, Delivery::Message(answer))) = stranger.net().receive().await else {
@@ -408,8 +411,8 @@ pub fn only_members_count_at_a_barrier(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Reading data that could not be written to a disk fails, also for other clients, until they are written again. Such
-/// data extend no file.
+/// Reading data that could not be written to a disk fails, also for other clients, until the data are written again.
+/// Such data do not extend the file.
 pub fn lost_data_are_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -420,7 +423,7 @@ pub fn lost_data_are_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         file.flush().await.expect("flushed");
         let other = opened(&clients[1], 1).await;
         nodes[0].faults().failing_writes.set(3);
-        // One in the middle, which exists already, and two behind the end.
+        // Write one existing block in the middle of the file, and two blocks behind the end.
         for block in [1, 4, 5] {
             write(&file, block * BLOCK + 5, &[7; 20]).await;
         }
@@ -432,7 +435,7 @@ pub fn lost_data_are_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         assert!(read(&other, 0, BLOCK).await == contents(BLOCK), "adjacent data are readable");
         assert!(read(&other, 2 * BLOCK, 2 * BLOCK).await == contents(4 * BLOCK)[2 * BLOCK as usize..]);
         assert_eq!(stored(&clients[1], 1, BLOCK).await.bytes, 4 * BLOCK);
-        // Eviction from the cache does not repair it; writing it again does.
+        // Eviction from the cache does not repair the block; writing the block again does.
         write(&other, 10 * BLOCK, &contents(8 * BLOCK)).await;
         other.flush().await.expect("flushed");
         other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("the written data are lost");
@@ -453,7 +456,7 @@ pub fn lost_data_are_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Ends the connection of a node to an I/O node that is in the middle of its requests, and lets that continue.
+/// Ends the connection of a node to an I/O node that is serving its requests, and lets the I/O node continue.
 async fn end_connection<M: Machine>(node: &Faulty<M>, io_node: &Faulty<M>) {
     rest(node).await;
     node.net().give_up(io_node.node(), "the network is broken");
@@ -463,8 +466,8 @@ async fn end_connection<M: Machine>(node: &Faulty<M>, io_node: &Faulty<M>) {
     rest(node).await;
 }
 
-/// Requests over a connection that has ended have no further effect, even if an I/O node has begun with them. The
-/// client may repeat them over another connection, and send others after that.
+/// Requests over a connection that has ended have no further effect, even if an I/O node has begun to serve them. The
+/// client may repeat them over a new connection, and then send other requests.
 pub fn requests_of_an_ended_connection_have_no_effect(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -479,7 +482,7 @@ pub fn requests_of_an_ended_connection_have_no_effect(testbed: &impl Testbed, ba
         let data = Payload::from(vec![7; BLOCK as usize]);
         send(&nodes[2], nodes[0].node(), Class::Background, 1, late, data).await;
         end_connection(&nodes[2], &nodes[0]).await;
-        assert_eq!(refresh(&clients[0], &file).await, 4 * BLOCK, "nothing was written behind it");
+        assert_eq!(refresh(&clients[0], &file).await, 4 * BLOCK, "no data were written beyond it");
         // Writes in flight to the disk complete before a truncation.
         faults.hold();
         write(&file, 0, &contents(BLOCK)).await;

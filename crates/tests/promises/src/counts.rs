@@ -9,8 +9,8 @@ use machine::{Duration, Machine};
 
 use super::{BLOCK, Base, contents, created, described, read, run, small, stored, write};
 
-/// The counts of an I/O node are right as soon as it is idle: each request once, all moved data, every disk access with
-/// its wait.
+/// The counters of an I/O node are right as soon as it is idle: they include each request once, all transferred data,
+/// and every disk access with its wait.
 pub fn an_io_node_counts_its_requests_and_disk_accesses(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let service = IoNodeService::new(nodes[0].clone(), small(base, Threads::Pool(4)));
@@ -81,7 +81,7 @@ pub fn a_read_without_prefetching_reads_only_its_bytes_from_disk(testbed: &impl 
     });
 }
 
-/// Returns true if all requests are done and counted.
+/// Returns true if all requests have completed and are counted.
 fn is_settled(counts: &IoNodeCounts, bytes_read: u64) -> bool {
     let served = |name: &str| {
         let all = counts.traffic.served.iter().filter(|served| served.operation == name);

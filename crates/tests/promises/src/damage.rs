@@ -12,7 +12,7 @@ use machine::{Disk, Machine, Memory};
 use super::faulty::Faulty;
 use super::{Base, bytes_of, contents, created_with, read, run, small, start, stored, write};
 
-/// Four units, which are the finest granularity of reported damage.
+/// Four units. A unit is the smallest range for which damage is reported.
 const BLOCK: u64 = 16 * 1024;
 const UNIT: u64 = 4096;
 const BYTES: u64 = 10 * BLOCK + 100;
@@ -29,9 +29,10 @@ fn findings(check: &Check, number: u64) -> Vec<(FindingKind, Option<u32>)> {
     check.files[&FileId(number)].findings.iter().map(|finding| (finding.kind, finding.stripe)).collect()
 }
 
-/// A check finds damage with the precision of the disk, before a client reads the data. Data next to the damage are
-/// read as usual, also in the same block. The check reports a stripe of another file; the namespace knows which stripes
-/// are missing. A check with a rate limit is slow.
+/// A check finds damage with the precision of the disk, before a client reads the data. Data next to the damage can be
+/// read, even in the same block. The check also reports a stripe that belongs to another file. Missing stripes it
+/// cannot report: only the namespace knows which stripes must exist. A check with a rate limit takes the time that the
+/// limit requires.
 pub fn damage_is_found_and_adjacent_data_are_readable(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -54,7 +55,7 @@ pub fn damage_is_found_and_adjacent_data_are_readable(testbed: &impl Testbed, ba
         assert!(sound.bytes == 2 * BYTES && sound.files.values().all(|file| file.findings.is_empty()));
         assert!(sound.files.values().all(|file| file.bytes == BYTES));
 
-        // The second unit of block 4 of the file, which is the second of stripe 1.
+        // Damage the second unit of block 4 of the file, which is the second block of stripe 1.
         nodes[1].faults().damage(BLOCK + UNIT..BLOCK + 2 * UNIT);
         let lost = 4 * BLOCK + UNIT;
         let hurt = check(client, &[1, 2]).await;
@@ -68,7 +69,7 @@ pub fn damage_is_found_and_adjacent_data_are_readable(testbed: &impl Testbed, ba
         assert_eq!(*damaged, [Extent::new(lost, UNIT)]);
         read_next_to_damage(client, &data, lost).await;
 
-        // First no disk has the stripe; then one has the stripe of another file.
+        // First the disk lacks the stripe; then it has a stripe of another file.
         let (disk, name) = (&nodes[1].disks()[0], file.name().to_owned());
         disk.remove(&name).await.expect("removed behind its back");
         assert_eq!(findings(&check(client, &[1]).await, 1), []);
@@ -96,7 +97,8 @@ pub fn a_bit_flip_in_memory_is_detected(testbed: &impl Testbed, base: Base) {
         let file = created_with(client, 1, BLOCK).await;
         write(&file, 0, &data).await;
         file.flush().await.expect("flushed");
-        // So the last blocks are in the caches, and none of the blocks below is prefetched with another.
+        // After this read the last blocks are in the caches, so that none of the blocks below is prefetched with
+        // another.
         let _ = read(&file, 7 * BLOCK, BYTES - 7 * BLOCK).await;
         for (block, start, bytes) in [(0, 0, BLOCK), (1, 0, BLOCK), (6, BLOCK / 2 - 10, 20)] {
             let node = &nodes[block as usize % 2];
@@ -155,7 +157,7 @@ async fn read_next_to_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: 
         }
     }
     assert_eq!((at, losses), (BYTES, vec![(lost, UNIT)]));
-    // Data written next to it, and not yet on the disk, are read as written.
+    // Data written next to the damage, and not yet on the disk, are read correctly.
     write(&file, lost + 2 * UNIT, &[9; 10]).await;
     let there = read(&file, lost + 2 * UNIT - 5, 20).await;
     let before = (lost + 2 * UNIT - 5) as usize;

@@ -28,8 +28,8 @@ fn rows_of(blocks: u64, nodes: u32) -> View {
     "rb".parse::<Pattern>().and_then(|rb| rb.view(&problem)).expect("a view")
 }
 
-/// A write to a block while earlier bytes of it are being written to the disk reaches the disk after them, for any
-/// number of concurrent requests to the disk.
+/// If a client writes to a block while earlier bytes of that block are being written to the disk, the new bytes reach
+/// the disk later, for any number of concurrent disk requests.
 pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -40,7 +40,8 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
         file.flush().await.expect("flushed");
         let (tasks, faults) = (Tasks::default(), nodes[0].faults());
         faults.hold();
-        // Two runs of dirty bytes are written one after the other; the next write overtakes the second of them.
+        // Two runs of dirty bytes are written to disk one after the other; the next write of the client replaces bytes
+        // of the second run before this is written.
         for (offset, byte) in [(0, 1), (100, 1), (100, 2)] {
             write(&file, offset, &[byte; 10]).await;
             if offset == 100 {
@@ -81,8 +82,8 @@ pub fn partial_blocks_are_written_back_in_time(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// Many pieces of a block are written to the disk in one request, with the bytes between them, also if the file is
-/// truncated then. If that is impossible, they are written one by one.
+/// Many pieces of a block are written to the disk in one request, with the bytes between them, even if the file is
+/// truncated at the same time. If one request is impossible, the pieces are written one by one.
 pub fn many_pieces_of_a_block_are_written_in_one_request(testbed: &impl Testbed, base: Base) {
     const PIECES: u64 = 20;
     let at = |piece: u64| BLOCK + 5 + piece * 20;
@@ -122,8 +123,8 @@ pub fn many_pieces_of_a_block_are_written_in_one_request(testbed: &impl Testbed,
     });
 }
 
-/// A write is accepted only if its disk has room for it in addition to all accepted data not yet on disk. So after the
-/// close of a file no write of it fails for lack of space. Data on a full disk can be overwritten.
+/// A write is accepted only if its disk has space for it and for all accepted data that are not yet on the disk. So no
+/// write of a closed file fails for lack of space. Data on a full disk can be overwritten.
 pub fn accepted_writes_fit_on_the_disk(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
     run(testbed, 2, move |nodes| async move {
@@ -153,8 +154,8 @@ pub fn accepted_writes_fit_on_the_disk(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// The same holds for many small files written concurrently, with their blocks in any order and holes between them:
-/// accepted data and the metadata of each file reach the disk.
+/// Accepted writes also reach the disk if many small files are written concurrently, with blocks in any order and holes
+/// between them: all data, and the metadata of each file.
 pub fn accepted_writes_to_many_files_fit_on_the_disk(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 3 << 20;
     const PARTS: [(u64, u64); 2] = [(17 * BLOCK, BLOCK), (BLOCK, 100)];
@@ -191,9 +192,9 @@ pub fn accepted_writes_to_many_files_fit_on_the_disk(testbed: &impl Testbed, bas
     });
 }
 
-/// Accepted data that did not reach their disk do not read as a hole.
+/// A range of accepted data that did not reach the disk is not read as a hole.
 pub fn lost_data_are_not_a_hole(testbed: &impl Testbed, base: Base) {
-    // Far from each other, because a disk reports holes in its units.
+    // The lost range is far from other data, because a disk reports holes in large units.
     const LOST: u64 = 1024 * BLOCK + 10;
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -210,8 +211,8 @@ pub fn lost_data_are_not_a_hole(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A write-through of a part of a block or a whole one has its data at the disk when it completes, and fails at once if
-/// the disk has failed. Concurrent writes to the same block do not change that.
+/// When a write-through of a block or a part of one completes, its data are on the disk; if the disk has failed, the
+/// write-through fails at once. This holds despite concurrent writes to the same block.
 pub fn a_completed_write_through_is_at_the_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -240,7 +241,7 @@ pub fn a_completed_write_through_is_at_the_disk(testbed: &impl Testbed, base: Ba
         let memory = Memory::real(contents(BLOCK));
         let error = file.write_through(0, BLOCK, &memory, 0).await.expect_err("the disk has failed");
         assert!(error.to_string().contains("did not reach the disk"), "{error}");
-        // As for any accepted write, the next flush reports it, too.
+        // The next flush reports the failure, too, as for any accepted write.
         assert!(file.flush().await.is_err());
         file.write_through(0, BLOCK, &memory, 0).await.expect("the disk has it");
     });
@@ -346,7 +347,8 @@ pub fn all_users_of_a_shared_handle_get_its_failure(testbed: &impl Testbed, base
         let shared = stored(cache.client(), 1, BLOCK).await;
         let file = cache.open_numbered(shared).await.expect("opened");
         nodes[0].faults().failing_writes.set(1);
-        // The first is accepted; its failure at the disk is the answer to the second, which is sent again.
+        // The first write is accepted and fails at the disk. This failure is the answer to the second write, which is
+        // therefore sent again.
         for _ in 0..2 {
             file.write(0, Payload::from(contents(BLOCK))).await.expect("taken");
             rest(&nodes[2]).await;
@@ -361,8 +363,8 @@ pub fn all_users_of_a_shared_handle_get_its_failure(testbed: &impl Testbed, base
     });
 }
 
-/// If a block written by any member of a group did not reach its disk, the operation of all members fails, provided
-/// each member flushes after two-phase writes. The next operation works.
+/// If a block written by any member of a group did not reach its disk, the operation fails for all members; after
+/// two-phase writes this requires that each member flushes. The next operation succeeds.
 pub fn a_failed_write_behind_of_one_member_fails_the_group(testbed: &impl Testbed, base: Base) {
     for collective in [CollectiveSettings::two_phase(), CollectiveSettings::disk_directed()] {
         run(testbed, 4, move |nodes| async move {
@@ -370,7 +372,7 @@ pub fn a_failed_write_behind_of_one_member_fails_the_group(testbed: &impl Testbe
             let each = ClientSettings { two_phase_flush: TwoPhaseFlush::Each, ..base.client() };
             let clients = start_with(&nodes, 2, settings(base), each).await;
             created(&clients[0], 1).await;
-            // The part of the second member is on the second I/O node, to which no other member has written.
+            // The second member's part of the file is on the second I/O node, to which no other member has written.
             nodes[1].faults().failing_writes.set(1);
             let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
             let tasks = Tasks::default();
@@ -392,8 +394,8 @@ pub fn a_failed_write_behind_of_one_member_fails_the_group(testbed: &impl Testbe
     }
 }
 
-/// If a collective operation cannot begin at one disk of an I/O node, it has ended at its other disks before its
-/// answer. So no data move into memory that the client may have released by then.
+/// If a collective operation cannot begin at one disk of an I/O node, it has ended at the other disks before the I/O
+/// node answers. So no data are sent to memory that the client may release after the answer.
 pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let io_node = Faulty::with_disks_of(nodes[0].clone(), &nodes[..2]);
@@ -480,13 +482,13 @@ async fn change_while_others_write<M: Machine>(
     tasks.begin(&nodes[2], async move { change(client, other).await.expect("done") });
     rest(&nodes[2]).await;
     tasks.begin(&nodes[1], async move {
-        // It may run before or after the change, or find no file.
+        // This write may run before or after the change, or find no file.
         let _ = file.write(BLOCK, 5, &Memory::real(vec![1; 5]), 0).await;
     });
     rest(&nodes[1]).await;
     nodes[0].faults().release();
     tasks.wait().await;
-    // A dirty block that can no longer be written would keep its slot forever.
+    // All slots of the cache must be free: a dirty block that can no longer be written would keep its slot forever.
     let file = created(&clients[0], 2).await;
     write(&file, 0, &contents(20 * BLOCK)).await;
     assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));
@@ -522,8 +524,8 @@ pub fn a_file_is_truncated_and_removed_despite_endless_appends(testbed: &impl Te
     });
 }
 
-/// A file may be longer than its disk, because holes take no room. A length that no stripe can have is rejected without
-/// effect: in a write and in an extension of the file.
+/// A file may be longer than its disk, because holes take no space. A write or extension beyond the maximum length of a
+/// stripe is rejected without effect.
 pub fn a_file_can_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
@@ -541,7 +543,7 @@ pub fn a_file_can_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
         assert!(error.is_refused(TreeRefusal::FileTooLarge), "{error}");
         let found = opened(&clients[1], 1).await;
         assert!(found.bytes() == 2 * BLOCK && read(&found, 0, 10 * BLOCK).await == data);
-        // As long as any disk of today, and a little longer than this one.
+        // Lengths a little beyond the size of this disk, and beyond any disk of today.
         for far in [space.map_or(1 << 42, |space| space.bytes + BLOCK), 1 << 43] {
             write(&file, far, &[7; 5]).await;
             file.flush().await.expect("there is room for five bytes");

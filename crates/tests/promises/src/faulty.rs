@@ -1,5 +1,5 @@
-//! Nodes whose disks fail or delay writes, and whose metadata stores fail, on demand of a promise. Everything else is
-//! the underlying machine's.
+//! Nodes whose disks and metadata stores fail or delay operations when a promise requests this. All else is passed to
+//! the underlying machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -24,19 +24,19 @@ pub struct Faulty<M: Machine> {
 /// Faults of a node's disks.
 #[derive(Default)]
 pub struct Faults {
-    /// Number of coming writes that fail.
+    /// Number of the next writes that fail.
     pub failing_writes: Cell<u32>,
-    /// Number of coming flushes that fail.
+    /// Number of the next flushes that fail.
     pub failing_flushes: Cell<u32>,
-    /// Number of coming flushes that hit a failure of the medium, and the objects hit: no later flush of these
+    /// Number of the next flushes in which the medium fails. No later flush of the affected objects (`unsynced`)
     /// succeeds.
     pub failing_syncs: Cell<u32>,
     unsynced: RefCell<BTreeSet<(NodeId, usize, ObjectId)>>,
-    /// Number of coming removals of objects that fail.
+    /// Number of the next removals of objects that fail.
     pub failing_removals: Cell<u32>,
     /// True if the disks and the metadata store are missing, as if their directory had been removed.
     pub gone: Cell<bool>,
-    /// Number of coming metadata transactions that fail.
+    /// Number of the next metadata transactions that fail.
     pub failing_transactions: Cell<u32>,
     /// Number of simulated crashes of the metadata store.
     crashes: Cell<u64>,
@@ -47,30 +47,30 @@ pub struct Faults {
     pub flushing_most: Cell<usize>,
     /// Number of flushes of the metadata store.
     pub metadata_flushes: Cell<u32>,
-    /// Number of coming copies into the cache that hit a defect.
+    /// Number of the next copies into the cache that panic.
     pub defective_copies: Cell<u32>,
     /// Number of listings of names.
     pub lists: Cell<u32>,
     /// Number of reads.
     pub reads: Cell<u32>,
-    /// Bytes of the tasks that have been started and have not ended, without their separate allocations.
+    /// Size in bytes of the futures of all running tasks, without their separate allocations.
     pub task_bytes: Cell<usize>,
     /// Positions of writes, by [`Disk::position`], in order.
     pub written_at: RefCell<Vec<u64>>,
-    /// Offset of its wall clock.
+    /// Offset added to the node's wall clock.
     pub ahead: Cell<Duration>,
-    /// Jump of its monotonic clock.
+    /// Offset added to the node's monotonic clock.
     pub jumped: Cell<Duration>,
-    /// Room of the disks in bytes, if other than reported by them.
+    /// Free space of the disks in bytes; `None` for the actual space.
     pub room: Cell<Option<u64>>,
-    /// Number of coming reads with a bit that flips in the node's memory afterwards.
+    /// Number of the next reads after which a bit flips in the node's memory.
     pub flipped_reads: Cell<u32>,
-    /// Number of coming writes with a bit that flips in the node's memory before.
+    /// Number of the next writes before which a bit flips in the node's memory.
     pub flipped_writes: Cell<u32>,
     /// Damaged bytes of every object.
     damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
-    /// True if the next change of an object's size must wait, and true if one waits.
+    /// True if the next change of an object's size must block; and true while one blocks.
     holds_resize: Cell<bool>,
     resize_waits: Cell<bool>,
     released: Condition,
@@ -108,7 +108,7 @@ impl Faults {
         self.holds_resize.set(true);
     }
 
-    /// Returns true if a change of an object's size waits.
+    /// Returns true if a change of an object's size is blocked.
     pub fn has_held_resize(&self) -> bool {
         self.resize_waits.get()
     }
@@ -174,7 +174,7 @@ impl<M: Machine> Machine for Faulty<M> {
     }
 
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()> {
-        // Sleeps for the same time as without the jump.
+        // Sleep for the same time as without the offset of the clock.
         let time = deadline.since(self.now());
         self.machine.sleep_until(self.machine.now() + time)
     }
@@ -225,7 +225,7 @@ impl<M: Machine> Machine for Faulty<M> {
     }
 }
 
-/// Metadata store of such a node.
+/// Metadata store of a node with faults.
 #[derive(Clone)]
 pub struct FaultyMetadata<M: Machine> {
     store: M::Metadata,
@@ -291,7 +291,7 @@ impl<M: Machine> MetadataStore for FaultyMetadata<M> {
     }
 }
 
-/// Disk of such a node.
+/// Disk of a node with faults.
 pub struct FaultyDisk<M: Machine> {
     machine: M,
     index: usize,
@@ -303,8 +303,9 @@ impl<M: Machine> FaultyDisk<M> {
         &self.machine.disks()[self.index]
     }
 
-    /// Returns the bytes that this part of an object needs on a disk, as on a real one: zero for existing data, pages
-    /// otherwise. The first page of an object adds a header and records, the first of each MiB its checksums.
+    /// Returns the number of bytes that writing this part of an object adds on a disk, as on a real disk: none for
+    /// existing data, otherwise whole pages. The first page of an object adds a header and records, the first page of
+    /// each MiB adds checksums.
     async fn needed(&self, object: ObjectId, part: Range<u64>) -> Result<u64> {
         const PAGE: u64 = 4096;
         const FIRST: u64 = 3 * PAGE;
@@ -325,7 +326,7 @@ impl<M: Machine> FaultyDisk<M> {
         Ok(first + sums + pages)
     }
 
-    /// Fails if a flush of the object must fail, or the medium has failed in an earlier one.
+    /// Fails if this flush of the object must fail, or if the medium failed in an earlier flush.
     fn check_flush(&self, object: ObjectId) -> Result<()> {
         fail(&self.faults.failing_flushes, "flushing")?;
         let (mut unsynced, object) =
@@ -340,7 +341,7 @@ fn fail(left: &Cell<u32>, what: &str) -> Result<()> {
     match left.get().checked_sub(1) {
         Some(fewer) => {
             left.set(fewer);
-            Err(Error::Io { what: what.into(), why: "a fault on purpose".into() }.into())
+            Err(Error::Io { what: what.into(), why: "an injected fault".into() }.into())
         }
         None => Ok(()),
     }
@@ -386,7 +387,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         let damaged = self.faults.damaged.borrow().clone();
         if offset < damaged.end && damaged.start < offset + into.len() {
             let what = format!("object {} on this disk", object.0);
-            return Err(Error::Damaged { what, why: "a fault on purpose".into() }.into());
+            return Err(Error::Damaged { what, why: "an injected fault".into() }.into());
         }
         let mut buffer = self.disk().read(object, offset, into).await?;
         if fail(&self.faults.flipped_reads, "").is_err() {
@@ -419,7 +420,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         let _flushing = self.faults.flushing.begin();
         let most = self.faults.flushing.count().max(self.faults.flushing_most.get());
         self.faults.flushing_most.set(most);
-        // Yields, so that concurrent flushes are counted even if a flush takes no time.
+        // Yield, so that concurrent flushes are counted even if a flush takes no time.
         yield_now().await;
         self.disk().flush(object).await
     }

@@ -15,14 +15,14 @@ use super::tasks::{Tasks, rest};
 use super::trees::{make, read as read_tree, trees, write as write_tree};
 use super::{BLOCK, Base, contents, created, created_with, read, run, start, write};
 
-/// Counts of a file that is open once.
+/// Counts of a file that is open once, for reading.
 const ONCE: OpenCount = OpenCount { reading: 1, writing: 0 };
 
-/// Limit in bytes of an I/O node's tasks while a thousand commands wait. With a task per command they would take about
-/// ten thousand bytes each.
+/// Limit in bytes of an I/O node's tasks while a thousand commands wait. If each command had a task, it would take
+/// about ten thousand bytes.
 const TASKS_BYTES_MAX: usize = 1 << 20;
 
-/// Commands that wait for a disk or for other clients cost their I/O node little more than their requests.
+/// Commands that wait for a disk or for other clients take little more memory of their I/O node than their requests.
 pub fn waiting_commands_take_little_memory(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -83,7 +83,7 @@ pub fn selecting_the_same_bytes_repeatedly_is_rejected(testbed: &impl Testbed, b
     });
 }
 
-/// Other clients can form teams and jobs, however many a few clients form.
+/// Clients can form teams and jobs even if a few other clients form as many as they can.
 pub fn no_client_can_take_all_teams_and_jobs(testbed: &impl Testbed, base: Base) {
     run(testbed, 8, move |nodes| async move {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;
@@ -115,8 +115,8 @@ pub fn no_client_can_take_all_teams_and_jobs(testbed: &impl Testbed, base: Base)
 /// File number that no namespace has assigned.
 const NO_FILE: FileNumber = FileNumber(1 << 50);
 
-/// Repair requests have no effect on a namespace in use: its disks stay its own, a file with a name keeps its contents,
-/// and a valid lease is not fenced.
+/// Repair requests have no effect on objects in use: disks of a namespace cannot be claimed by another, a file with a
+/// name keeps its contents, and a valid lease is not fenced.
 pub fn repairs_do_not_change_objects_in_use(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
@@ -170,10 +170,10 @@ pub fn a_client_can_lock_only_its_open_files(testbed: &impl Testbed, base: Base)
         assert_eq!(
             ask(metadata_server, lock_whole(lease, number)).await,
             Reply::Lock(LockAnswer::Lost),
-            "it is another's"
+            "the lease belongs to another client"
         );
         let renewed = ask(metadata_server, Request::Lock { lease, change: None }).await;
-        assert_eq!(renewed, Reply::Lock(LockAnswer::Lost), "it is another's");
+        assert_eq!(renewed, Reply::Lock(LockAnswer::Lost), "the lease belongs to another client");
         let own = ask(metadata_server, lock_whole(0, number)).await;
         assert!(matches!(own, Reply::Lock(LockAnswer::Done { .. })), "{own:?}");
     });
@@ -198,7 +198,7 @@ pub fn fences_stay_despite_many_fences_of_another_client(testbed: &impl Testbed,
     });
 }
 
-/// Every answer fits in a message: longer ones are rejected, or returned in part.
+/// Every answer fits in a message: requests with longer answers are rejected, or return a part.
 pub fn no_reply_exceeds_a_message(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;

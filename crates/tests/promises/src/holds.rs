@@ -9,7 +9,7 @@ use super::tasks::{Tasks, rest};
 use super::trees::{cache, files, make, open, read, remove, rename, trees, write};
 use super::{BLOCK, Base, contents, run, small};
 
-/// Forgets the cached data of a file, and its open stripes.
+/// Drops the cached data of a file, and its open stripes.
 fn forget<M: Machine>(file: &OpenTreeFile<M>) {
     file.paged().file().refresh();
     file.paged().note_written_past(file.paged().bytes());
@@ -41,7 +41,7 @@ pub fn an_unlinked_open_file_outlives_a_broken_connection(testbed: &impl Testbed
         rest(&nodes[3]).await;
         assert_eq!(trees[1].remove_orphans().await, Ok(0), "it is open still");
         assert!(is_whole().await);
-        // The metadata server sees the disconnect first, and then the close of the file.
+        // The metadata server notices the disconnection first, and then the close of the file.
         break_connection();
         other.close().await.expect("closed");
         trees[0].contents_removed().await;
@@ -57,9 +57,9 @@ pub fn an_unlinked_open_file_outlives_a_broken_connection(testbed: &impl Testbed
     });
 }
 
-/// Open files of a client survive changes of their names by another client after a restart of the metadata server that
-/// the first has not noticed yet: it removes and replaces them. Files created since are deleted at once, and all others
-/// after the metadata server has waited for clients with the files open.
+/// The metadata server has restarted, and a client with open files has not noticed this yet. Another client removes and
+/// replaces these files: they survive for the first client. Files created after the restart are deleted at once, and
+/// all others after the metadata server has waited for clients that may have the files open.
 pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let tree = trees(base, &nodes[..4]).await.remove(0);
@@ -107,8 +107,8 @@ pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbe
     });
 }
 
-/// An open over a connection that breaks during the request holds no reference: when its client has closed the file
-/// over the next connection, and the file is removed, its contents are deleted.
+/// If the connection breaks during an open, the first request leaves no reference behind: when the client has closed
+/// the file over the next connection, and the file is removed, its contents are deleted.
 pub fn an_open_over_a_broken_connection_leaves_no_reference(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);

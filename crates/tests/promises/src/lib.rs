@@ -3,9 +3,9 @@
 //! The tests run [`check_all`] and its parts, so the same promises are checked in simulation and in reality. Promises
 //! for one of the machines only have separate tests. `attackers.rs` has requests of misbehaving clients.
 //!
-//! The tests depend on `node` and `experiment`, which compile the file system for a machine, to link their code instead
-//! of compiling it again. They are not in the crates of the machines: so a change of the file system does not affect
-//! the tests of the machines alone.
+//! The tests depend on `node` and `experiment`, which instantiate the file system for a machine, to link this code
+//! instead of compiling it again. The tests are not in the crates of the machines, so that a change of the file system
+//! does not rebuild the tests of the machines.
 
 pub mod attackers;
 mod attacks;
@@ -152,7 +152,7 @@ pub use write_caches::{
 
 use tasks::Tasks;
 
-/// Passes the names of all promises to a macro, so that the tests of no machine can miss one.
+/// Passes the names of all promises to a macro, so that the tests of each machine include all promises.
 #[macro_export]
 macro_rules! for_all_promises {
     ($do:ident) => {
@@ -322,7 +322,7 @@ macro_rules! for_all_promises {
     };
 }
 
-/// Base of a promise: a configuration, and the scheduling of disks unless the promise is about scheduling.
+/// Parameters of a promise: a configuration, and the disk scheduling, unless the promise is about scheduling.
 #[derive(Clone, Copy, Debug)]
 pub struct Base {
     /// Configuration.
@@ -366,7 +366,7 @@ pub fn check_all(testbed: &impl Testbed, scheduling: Scheduling) {
 
 const BLOCK: u64 = 512;
 
-/// Returns settings with small limits, so that the tests reach them.
+/// Returns settings with small limits, so that the tests reach these limits.
 fn small(base: Base, threads: Threads) -> IoNodeSettings {
     IoNodeSettings {
         cache_blocks: 4,
@@ -574,8 +574,8 @@ async fn write_side_by_side<M: Machine>(base: Base, nodes: Vec<M>, memget_writes
     assert!(read(&file, 0, 50 * BLOCK).await == data);
 }
 
-/// Every pattern of the reports, for records of several sizes: data written by a group with any method can be read with
-/// the others, each member its part.
+/// For every pattern of the reports and several record sizes: data that a group has written with one method can be read
+/// with the other methods, by each member its own part.
 pub fn every_method_reads_and_writes_every_pattern(testbed: &impl Testbed, base: Base) {
     let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
     for (record_bytes, settings) in [
@@ -607,7 +607,7 @@ async fn check_pattern<M: Machine>(
     settings: CollectiveSettings,
 ) {
     let (view, data) = (pattern.view(problem).expect("a view"), contents(problem.file_bytes));
-    // Its stripes are created by the first writes to them.
+    // The first write to a stripe creates the stripe.
     let whole = opened(&clients[0], number).await;
     if pattern.operation() == Operation::Read {
         write(&whole, 0, &data).await;
@@ -695,7 +695,7 @@ pub fn a_file_lies_on_its_chosen_disks(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Creating all stripes of a file at once creates one on each disk; then no read or write requests a stripe.
+/// Creating all stripes of a file at once creates one on each disk; afterwards no read or write has to open a stripe.
 pub fn all_stripes_are_created_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -800,7 +800,7 @@ pub fn too_many_commands_of_a_client_are_rejected(testbed: &impl Testbed, base: 
         while refused < 10 {
             let answer = match client.net().receive().await.expect("a connection") {
                 (_, Delivery::Message(answer)) => answer,
-                // On a slow network the node disconnects it before it reads the first rejection.
+                // On a slow network the I/O node disconnects the client before the client reads the first rejection.
                 (_, Delivery::Gone(_)) => break,
             };
             match Frame::decode(&answer.header) {
@@ -835,12 +835,13 @@ fn collective_read_of(file: FileId, node: &impl Machine) -> Request {
     }))
 }
 
-/// A demand read is served before earlier background reads, and so is a promoted one.
+/// A demand read is served before earlier background reads, and so is a promoted background read.
 ///
-/// For machines whose disks take time: otherwise there is no queue to overtake in.
+/// For machines whose disks take time: otherwise requests do not queue.
 pub fn demand_is_served_before_background(testbed: &impl Testbed, base: Base) {
     demand_overtakes(testbed, base, 4, true);
-    // Enough threads for all: background reads wait for room in the cache, where promotion does not search for them.
+    // With enough threads for all requests, background reads wait for slots of the cache. Promotion does not search
+    // that queue.
     demand_overtakes(testbed, base, 64, false);
 }
 
@@ -886,7 +887,8 @@ fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes
     });
 }
 
-/// A sequential reader with always outstanding requests does not starve requests behind it, if scheduling is fair.
+/// A sequential reader that always has requests in flight does not starve requests behind the disk arm, if scheduling
+/// is fair.
 pub fn a_sequential_stream_does_not_monopolise_a_disk(testbed: &impl Testbed, base: Base) {
     // An open sweep serves every request ahead of the arm.
     let is_open =
@@ -929,8 +931,8 @@ pub fn a_sequential_stream_does_not_monopolise_a_disk(testbed: &impl Testbed, ba
     }
 }
 
-/// An I/O node notices that one client's writes delay another's reads, and reports it on request. Under scheduling that
-/// separates clients no read is delayed.
+/// An I/O node notices that one client's writes delay another's reads, and reports it on request. Under disk scheduling
+/// that separates clients no read is delayed.
 ///
 /// For machines whose disks take time.
 pub fn reads_delayed_by_writes_are_reported(testbed: &impl Testbed, base: Base) {
@@ -987,7 +989,7 @@ pub fn a_disconnecting_client_does_not_affect_others(testbed: &impl Testbed, bas
     });
 }
 
-/// After the loss of an I/O node, calls to it fail with its name instead of blocking.
+/// After an I/O node has disconnected, calls to it fail with an error that names the node, instead of blocking.
 pub fn calls_to_a_disconnected_io_node_fail(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
@@ -1003,7 +1005,7 @@ pub fn calls_to_a_disconnected_io_node_fail(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// Data accepted by an I/O node are on its disk when its service stops, flushed by a client or not.
+/// When an I/O node has stopped, all accepted data are on its disk, whether a client has flushed them or not.
 pub fn a_stopping_io_node_writes_accepted_data_to_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (io_node, stopped) = (nodes[0].clone(), Rc::new(Condition::new()));
@@ -1062,7 +1064,7 @@ async fn fail_one_member<M: Machine>(base: Base, nodes: Vec<M>, settings: Collec
     }
 }
 
-/// I/O node that only answers, and can be restarted.
+/// Simplified I/O node that only answers requests, and can be restarted.
 struct Restarting {
     run: Cell<u64>,
     /// True if this incarnation has opened the file.
@@ -1071,7 +1073,7 @@ struct Restarting {
     collectives: Cell<u32>,
     /// True if the answer to the next flush is delayed.
     flushes_slowly: Cell<bool>,
-    /// True if it has closed unflushed stripes.
+    /// True if the I/O node has closed unflushed stripes.
     has_closed_stripes: Cell<bool>,
 }
 

@@ -17,7 +17,7 @@ const MEMBERS: u64 = 3;
 /// Maximum length in bytes of the files in these tests.
 const BYTES: u64 = 24 * BLOCK;
 
-/// Part of a member in one operation.
+/// Data and extents of a member in one operation.
 #[derive(Clone)]
 struct Part {
     /// Extents of the member in each file.
@@ -159,8 +159,8 @@ pub fn extent_lists_agree_with_files_in_memory(testbed: &impl Testbed, base: Bas
     }
 }
 
-/// A member's directory sent over a connection that ends before the move does not count as moved. The I/O node has
-/// forgotten it, and only sees that the member has reconnected.
+/// If the connection over which a member has sent its directory ends before the transfer, the member sends the
+/// directory again. The I/O node has dropped the directory, and only notices that the member has reconnected.
 pub fn a_lost_directory_of_extents_is_sent_again(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
@@ -178,7 +178,7 @@ pub fn a_lost_directory_of_extents_is_sent_again(testbed: &impl Testbed, base: B
             let memory = Memory::real(contents(BYTES));
             client.write_listed(&group, &[part], &memory, settings).await.expect("sent again");
         });
-        // It has sent its directory, and waits for the other member.
+        // The first member has sent its directory, and waits for the other member.
         rest(&nodes[1]).await;
         nodes[0].net().give_up(nodes[1].node(), "the network is broken");
         rest(&nodes[1]).await;

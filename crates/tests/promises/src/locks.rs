@@ -9,7 +9,7 @@ use super::tasks::Tasks;
 use super::trees::{make, open, read, trees, write};
 use super::{Base, run};
 
-/// Time limit of the promise, with a margin: a killed client's locks block others no longer than this.
+/// Time, with a margin, after which the locks of a killed client no longer block others.
 const LONG: Duration = Duration::from_secs(6);
 
 async fn wait<M: Machine>(node: &M, time: Duration) {
@@ -110,9 +110,10 @@ pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base)
         let (number, exclusive) = (file.number(), LockMode::Exclusive);
         assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         write(&file, 0, &[2; 30]).await;
-        // It has renewed its lease, and does so again in a second.
+        // The client has renewed its lease, and renews it again in a second.
         wait(&nodes[3], Duration::from_millis(100)).await;
-        // For the metadata server the client was away for a long time; for the client its lock is new.
+        // Advance the clock of the metadata server: it has not heard of the client for a long time, while for the
+        // client the lock is new.
         let metadata_server =
             nodes.iter().find(|node| node.node() == one.metadata_server()).expect("one of them");
         metadata_server.faults().jumped.set(LONG);
@@ -125,7 +126,7 @@ pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base)
         other.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
         one.unlock(number, 1, LockRange::WHOLE).await.expect("it has no lock left");
         file.flush().await.expect("it has got the error, and nothing is left to flush");
-        // It may continue like others.
+        // The client may continue like any other.
         assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         file.attributes().await.expect("known");
         assert_eq!(read(&file).await, [3; 10]);

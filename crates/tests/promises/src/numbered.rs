@@ -201,11 +201,7 @@ pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed
         assert_eq!(other.read(0, 10).await.expect("read").to_vec(), Some(expected));
         second.close().await.expect("sent");
         other.close().await.expect("sent");
-        assert_eq!(
-            (caches[0].bytes(), caches[1].bytes()),
-            (0, 0),
-            "no pages are kept of a file that is not open"
-        );
+        assert_eq!((caches[0].bytes(), caches[1].bytes()), (0, 0), "pages of closed files are not kept");
         caches[0].finish().await.expect("nothing is left");
         // Dirty pages of a discarded file are dropped, not sent.
         let gone = caches[0].open_numbered(numbered(&nodes[..2], 2, 1, 0).await).await.expect("opened");
@@ -252,8 +248,8 @@ pub fn a_removed_numbered_file_stays_removed(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// If a stripe cannot be removed, the others are. An I/O node that has dropped data of it reports that when it stops:
-/// otherwise a later incarnation would take the stripe for complete.
+/// If a stripe cannot be removed, the other stripes are removed. An I/O node that has dropped cached data of such a
+/// stripe reports this when it stops: otherwise a later incarnation would consider the stripe complete.
 pub fn lost_data_of_an_unremovable_stripe_are_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -318,7 +314,7 @@ pub fn errors_distinguish_foreign_stripes_and_unknown_disks(testbed: &impl Testb
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let file = numbered(&nodes[..2], 1, 0, 10).await;
         write(&open(client, &file, 0).await, 0, &contents(2 * BLOCK)).await;
-        // The same number with another place and layout.
+        // The same number with other disks or another layout.
         let turned = NumberedFile { disks: file.disks.iter().rev().copied().collect(), ..file.clone() };
         let memory = Memory::real(vec![1; 10]);
         let error = open(client, &turned, 10).await.read(0, 10, &memory, 0).await.expect_err("foreign");
@@ -370,7 +366,7 @@ pub fn errors_distinguish_foreign_stripes_and_unknown_disks(testbed: &impl Testb
         );
         assert!(opened.flush().await.is_err_and(|error| is_nowhere(&error)), "writes of others may be lost");
     });
-    // One directory is a copy of the other.
+    // One agent's disk directory is a copy of another's.
     run(testbed, 3, move |nodes| async move {
         let twice = Faulty::with_disks_of(nodes[1].clone(), &nodes[..1]);
         let settings = small(base, Threads::Pool(4));
@@ -378,7 +374,7 @@ pub fn errors_distinguish_foreign_stripes_and_unknown_disks(testbed: &impl Testb
         nodes[0].spawn("I/O node", fs::serve(nodes[0].clone(), settings));
         let names = vec![nodes[0].node(), nodes[1].node()];
         let client = Client::connect(nodes[2].clone(), names, base.client()).await.expect("they answer");
-        let error = client.disks_by_identity().await.expect_err("which of them?");
+        let error = client.disks_by_identity().await.expect_err("two disks have one identity");
         assert!(error.to_string().contains("same identity"), "{error}");
     });
 }
@@ -440,15 +436,15 @@ pub fn losses_of_many_closed_files_are_all_reported(testbed: &impl Testbed, base
             assert_eq!(open(number).await.flush().await, lost);
         }
         assert_eq!(open(FileId(1)).await.flush().await, Ok(()), "it was reported");
-        // A flush of all files reports the losses of the others once, and a flush of each of them still does.
+        // A flush of all files reports the losses of the other files once; a flush of one of these files reports its
+        // loss as well.
         let lost = Err(Error::WriteLost { name: "a file written earlier".into(), node }.into());
         assert_eq!((client.flush_own().await, client.flush_own().await), (lost, Ok(())));
         assert!(open(FileId(2)).await.flush().await.is_err());
     });
 }
 
-/// Data persisted by a flush of all files are not reported as lost, after any number of restarts and flushes of the I/O
-/// node.
+/// After a flush of all files, no data are reported as lost, after any number of restarts and flushes of the I/O node.
 pub fn data_flushed_by_an_earlier_incarnation_are_not_lost(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
@@ -462,7 +458,8 @@ pub fn data_flushed_by_an_earlier_incarnation_are_not_lost(testbed: &impl Testbe
     });
 }
 
-/// Losses of a file that was open twice are reported to the next opener, for either of the two writers.
+/// Losses of a file that was open through two handles are reported to the next opener, whichever of the handles wrote
+/// the data.
 pub fn losses_through_two_handles_are_reported_to_the_next_opener(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
@@ -525,7 +522,7 @@ pub fn nodes_of_neighbouring_releases_work_together(testbed: &impl Testbed, base
         let cache = PageCache::new(client.clone(), PageCacheSettings::default());
         let file = cache.open_numbered(numbered(&nodes[..2], 1, 0, 0).await).await.expect("opened");
         let data = contents(2 * BLOCK);
-        // Through the cache each block is sent separately, and the first one creates its stripe.
+        // The page cache sends each block separately, and the first block of a stripe creates the stripe.
         file.write(0, Payload::from(data.clone())).await.expect("taken");
         file.write(64 * BLOCK, Payload::from(data.clone())).await.expect("taken");
         assert_eq!(file.flush().await, Ok(()));

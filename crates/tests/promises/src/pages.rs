@@ -70,7 +70,7 @@ pub(super) async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u6
     data.to_vec().expect("real bytes")
 }
 
-/// Reads like [`read`], but without keeping pages.
+/// Reads like [`read`], but keeps no pages in the cache.
 async fn read_alone<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {
     let mut found = Vec::new();
     while (found.len() as u64) < bytes {
@@ -88,7 +88,8 @@ pub(super) async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[
     file.write(offset, Payload::from(data)).await.expect("the write succeeds");
 }
 
-/// A file of any size passes a cache of any size: it is read back at once, and by a client that opens it again.
+/// A file of any size is read back correctly through a cache of any size, by the same client at once and by another
+/// client that opens the file.
 pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base) {
     for (pages, prefetch) in
         [(1, Prefetch::None), (3, Prefetch::Window(4)), (8, Prefetch::Adaptive), (100, Prefetch::Window(16))]
@@ -120,7 +121,7 @@ pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base
     }
 }
 
-/// Files with pages of the usual 64 KiB, at sizes prone to errors.
+/// Files with pages of the default 64 KiB are read back, for sizes near page boundaries.
 pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base: Base) {
     const PAGE: u64 = 64 * 1024;
     run(testbed, 3, move |nodes| async move {
@@ -222,7 +223,7 @@ pub fn a_window_prefetches_the_pages_after_the_current_one(testbed: &impl Testbe
     });
 }
 
-/// Reads of all pages of a request begin together with the first, for any window.
+/// For any window, the reads of all pages of a request begin when its first page is read.
 pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -240,7 +241,7 @@ pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// A file larger than the cache passes through it in a sequential read: other pages stay.
+/// A sequential read of a file larger than the cache does not evict pages of other files.
 pub fn a_large_file_passes_through_the_cache_without_evicting_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -339,7 +340,7 @@ pub fn a_failed_write_behind_is_reported(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Concurrent flushes of a file all succeed only if it is on stable storage.
+/// If several callers flush a file at the same time and the flush fails, all get the error.
 pub fn a_failing_flush_fails_for_all_concurrent_callers(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
@@ -397,15 +398,14 @@ pub fn a_loss_is_reported_to_all_concurrent_flushes(testbed: &impl Testbed, base
     });
 }
 
-/// Data of a temporary file, which is never flushed, lost by an I/O node are reported to a caller that checks before it
-/// trusts data read from the file.
+/// A temporary file is never flushed. If an I/O node has lost data of it, a check for losses reports this.
 pub fn lost_data_of_a_temporary_file_are_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
         let cache = cache_of(&client, 4, Prefetch::Adaptive);
         let file = opened(&cache, 1).await;
         file.advise(Advice::Temporary);
-        // More than fits the cache, so that some is sent to each incarnation.
+        // Write more than the cache holds, so that data are sent to each incarnation.
         write(&file, 0, &contents(8 * BLOCK)).await;
         assert_eq!(file.check_losses().await, Ok(()));
         io_node.restart();
@@ -459,7 +459,7 @@ pub fn hints_take_effect_on_pages_at_once(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Many concurrent readers and writers of a cache of two pages wait for each other, but never forever.
+/// Many concurrent readers and writers of a cache of two pages all complete.
 pub fn many_readers_and_writers_share_a_small_cache(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
@@ -468,7 +468,7 @@ pub fn many_readers_and_writers_share_a_small_cache(testbed: &impl Testbed, base
         for number in 0..8_u64 {
             let (cache, left, done) = (cache.clone(), left.clone(), done.clone());
             nodes[2].spawn("application", async move {
-                // Half of the files are read by the client that writes them and by another.
+                // The tasks share four files, so that each file has readers and writers.
                 let file = described(cache.client(), 1 + number % 4, BLOCK).await;
                 let file = cache.open_numbered(file).await.expect("opened");
                 let (offset, data) = ((number / 4) * 9 * BLOCK, contents(9 * BLOCK));
@@ -492,8 +492,8 @@ pub fn many_readers_and_writers_share_a_small_cache(testbed: &impl Testbed, base
     });
 }
 
-/// Truncated data do not return when the file is extended, even if other users of the same client read them before an
-/// I/O node has truncated the file. Concurrent writes come after the truncation.
+/// Truncated data do not reappear when the file is extended, even if other users of the same client read the data
+/// before an I/O node has truncated the file. Writes during the truncation take effect after it.
 pub fn truncated_data_do_not_return(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -529,7 +529,7 @@ pub fn truncated_data_do_not_return(testbed: &impl Testbed, base: Base) {
 }
 
 /// A client sees another's writes after the writer has flushed or closed the file and the reader has opened it again or
-/// refreshed it. Of a page that both write, each sends only the bytes that it wrote.
+/// refreshed it. If two clients write to the same page, each sends only the bytes that it wrote.
 pub fn clients_see_flushed_data_of_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -681,7 +681,7 @@ impl<M: Machine> Application<M> {
 async fn take_turns<M: Machine>(clients: &[Client<M>], seed: u64, pages: u64, prefetch: Prefetch) {
     let caches: Vec<_> = clients.iter().map(|client| cache_of(client, pages, prefetch)).collect();
     let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
-    // No number is used twice.
+    // A number that no other test uses.
     let number = 1 << 40 | seed;
     let files = [created(&caches[0], number).await, opened(&caches[1], number).await];
     for step in 0..60 {

@@ -20,10 +20,10 @@ use super::{BLOCK, Base, Draw, contents, created, read, run, small, start, write
 /// Number of clients with random requests.
 const ASKERS: usize = 3;
 
-/// Maximum number of outstanding requests of each.
+/// Maximum number of requests in flight of each client.
 const UNDER_WAY: usize = 24;
 
-/// Number of names and identities they share; each has the same number of private ones.
+/// Number of names and identities that the clients share. Each client also has this number of private ones.
 const SHARED: u64 = 5;
 
 /// Client that sends random requests and answers those it receives.
@@ -51,14 +51,15 @@ pub(super) struct Asking {
     pub(super) seed: u64,
     /// Time limit: a longer run counts as an endless wait.
     pub(super) limit: Duration,
-    /// Minimum percentage of requests that succeed, not only get an answer.
+    /// Minimum percentage of requests that must succeed.
     pub(super) least_done: u64,
     /// Pause of the well-behaved client between two rounds, which leaves the I/O node to others.
     pub(super) pause: Duration,
 }
 
-/// Sends `requests` random requests of all kinds, with private and shared identities and names. Each is answered,
-/// triggers no defect, and reports no false damage. A well-behaved client reads back its concurrent writes.
+/// Sends `requests` random requests of all kinds, with private and shared identities and names. Each request is
+/// answered; none triggers a panic, or is answered with damage that does not exist. A well-behaved client reads back
+/// its concurrent writes.
 ///
 /// A run longer than `limit` counts as an endless wait.
 pub fn random_requests_are_all_answered(
@@ -74,7 +75,7 @@ pub fn random_requests_are_all_answered(
         incarnation: 1,
         ..small(base, Threads::Pool(8))
     };
-    // About four of ten succeed; which ones depends on the effects of the other clients on the same files.
+    // About four of ten requests succeed, depending on the effects of other clients on the same files.
     let pause = Duration::from_millis(50);
     ask_at_random(testbed, base, settings, Asking { requests, seed, limit, least_done: 20, pause });
 }
@@ -84,7 +85,7 @@ pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNode
     run(testbed, 2 + ASKERS, move |nodes| async move {
         let client = start(base, &nodes[..2], 1, settings).await.remove(0);
         let file = created(&client, 999).await;
-        // Before others can fill the disk.
+        // Write before other clients can fill the disk.
         write(&file, 0, &contents(42 * BLOCK)).await;
         file.flush().await.expect("flushed");
         let disk = nodes[0].disks()[0].identity().await.expect("it has one");
@@ -118,7 +119,7 @@ pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNode
             if left.get() == 0 {
                 break;
             }
-            // The I/O node serves no background requests of others while demand requests wait.
+            // Pause, because the I/O node serves no background requests of other clients while demand requests wait.
             nodes[1].sleep_until(nodes[1].now() + asking.pause).await;
         }
         tasks.wait().await;
@@ -173,7 +174,7 @@ impl<M: Machine> RandomAsker<M> {
             self.answered.wait().await;
         }
         let done = self.done.get();
-        assert!(done * 100 >= requests * least_done, "{done} of {requests} made sense");
+        assert!(done * 100 >= requests * least_done, "only {done} of {requests} requests succeeded");
     }
 
     async fn listen(&self) -> machine::Result<()> {
@@ -197,8 +198,8 @@ impl<M: Machine> RandomAsker<M> {
     fn check(&self, reply: Reply, asked: u64, arrived: u64) {
         match reply {
             Reply::Failed(failure) => {
-                // A write at an offset too large for any disk is lost, as reported correctly. So is a stripe that
-                // another request has described differently.
+                // These reports of damage are true: a write at an offset too large for the disk is lost, and another
+                // request may have described the stripe differently.
                 let reasons = ["did not reach", "in the place of"];
                 let is_true = failure.kind != FailureKind::Damaged
                     || reasons.iter().any(|reason| failure.text.contains(reason));
@@ -367,7 +368,7 @@ impl<M: Machine> RandomAsker<M> {
         if self.below(2) == 0 { Direction::Read } else { Direction::Write }
     }
 
-    /// Returns memory of a private group or of a shared one; sometimes of no group.
+    /// Returns the memory of a private or shared group, or sometimes of none.
     fn collective_memory(&self) -> MemoryId {
         match self.below(20) {
             0 => MemoryId::Request(self.number()),

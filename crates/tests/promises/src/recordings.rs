@@ -15,13 +15,13 @@ use super::{BLOCK, Base, contents, created, opened, read, run, small, start, wri
 /// Offset of the I/O nodes' clocks.
 const AHEAD: Duration = Duration::from_secs(3600);
 
-/// Tolerance: the wall clock and the clock since the start are not read at once, and a busy computer may delay the
-/// second read.
+/// Tolerance for clocks: the wall clock and the monotonic clock are read one after the other, and a busy computer may
+/// delay the second read.
 const SLACK: Duration = Duration::from_secs(1);
 
 type Recordings = Vec<(NodeId, Result<NodeRecording>)>;
 
-/// Returns a trace, and a function for the number of its spans in a state.
+/// Returns the trace of a recording, and a function that counts the spans of a state.
 fn understood(recording: &NodeRecording) -> (Timeline, impl Fn(&str) -> usize) {
     let timeline = trace::read("recording", &*recording.section).expect("a trace");
     let states: Vec<String> =
@@ -36,7 +36,7 @@ fn all_refused(recordings: Recordings) -> bool {
 }
 
 /// Two I/O nodes, whose clocks are ahead, record from the request of one client until the request of another. The
-/// recordings have all spans of the requests in between and no others, and report the clocks as they are.
+/// recordings contain exactly the spans of the requests in between, and the actual offsets of the clocks.
 pub fn io_nodes_record_their_activities_on_request(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -53,7 +53,7 @@ pub fn io_nodes_record_their_activities_on_request(testbed: &impl Testbed, base:
         for (node, recording) in recordings {
             let recording = recording.unwrap_or_else(|error| panic!("{node}: {error}"));
             let (timeline, count) = understood(&recording);
-            // The recording lacks the clients' ends of requests, so these two kinds of notes are usual.
+            // The recording does not contain the clients' side of requests, so these two kinds of notes are expected.
             let is_odd = |kind| !matches!(kind, NoteKind::Unfinished | NoteKind::FlowUnmatched);
             assert!(!timeline.notes.iter().any(|note| is_odd(note.kind)), "{:?}", timeline.notes);
             assert_eq!([count("serve: write"), count("serve: read")], [200, 200]);
@@ -84,7 +84,7 @@ async fn restart_a_recording<M: Machine>(client: &Client<M>) {
     }
 }
 
-/// If one of them is already being recorded, that recording continues, and no new one begins.
+/// If one of the nodes is already being recorded, this recording continues, and no new recording begins.
 async fn refuse_a_second_recording<M: Machine>(client: &Client<M>, nodes: &[M]) {
     let other = Rc::new(RefCell::new(NoteRing::new(1000)));
     nodes[1].notes().record(other.clone());

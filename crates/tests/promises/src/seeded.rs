@@ -1,7 +1,7 @@
 //! Runs drawn from a seed: settings, number of nodes, and operations.
 //!
-//! A promise shows one situation. These tests search for situations that no promise foresees: one seed is one short
-//! run, and the crate `seeds` runs as many of them as time permits. A failing run fails again with the same seed.
+//! A promise tests one situation. These tests search for situations that no promise covers: a seed determines one short
+//! run, and the crate `seeds` makes as many runs as time permits. A failing run fails again with the same seed.
 
 use fs::{
     Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
@@ -19,10 +19,10 @@ use super::{BLOCK, Base, Draw, contents, put, read, run, small, start_with, writ
 /// Operations of one run: enough to fill the caches several times, few enough for hundreds of runs a second.
 const STEPS: u32 = 60;
 
-/// Maximum number of files at a time.
+/// Maximum number of files that exist at the same time.
 const FILES: usize = 3;
 
-/// Maximum length in bytes that a single operation extends a file to.
+/// Maximum length in bytes to which a single operation extends a file.
 const FILE_BYTES_MAX: u64 = 24 * BLOCK;
 
 /// Settings drawn from a seed: a configuration with small limits.
@@ -98,7 +98,7 @@ pub fn cached_operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     cached_operations(testbed, base, io_node, seed, pages, prefetch);
 }
 
-/// Requests that are valid individually and inconsistent together are all answered.
+/// Requests are all answered, even if they are valid individually but inconsistent with each other.
 pub fn requests_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let Chosen { base, io_node, .. } = Chosen::draw(&mut Draw::of(seed));
     let limit = Duration::from_secs(1000);
@@ -146,9 +146,10 @@ impl<M: Machine> Program<M> {
         }
     }
 
-    /// Returns the handle of a client on a file, opening it if needed; the handle is up to date, as if just opened.
+    /// Returns the handle of a client on a file. Opens the file if necessary, and otherwise refreshes the handle as if
+    /// it were newly opened.
     async fn handle(&mut self, index: usize, who: usize) -> File<M> {
-        let known = self.files[index].as_mut().expect("there is such a file");
+        let known = self.files[index].as_mut().expect("the file exists");
         if known.handles[who].is_none() {
             let opened = self.clients[who].numbered(known.file.clone()).await;
             known.handles[who] = Some(opened.expect("opened"));
@@ -172,7 +173,7 @@ impl<M: Machine> Program<M> {
     }
 
     fn contents(&mut self, index: usize) -> &mut Vec<u8> {
-        &mut self.files[index].as_mut().expect("there is such a file").contents
+        &mut self.files[index].as_mut().expect("the file exists").contents
     }
 
     /// Creates a file, in place of an existing one if any.
@@ -198,7 +199,7 @@ impl<M: Machine> Program<M> {
     }
 
     async fn remove(&mut self, index: usize, who: usize) {
-        let known = self.files[index].take().expect("there is such a file");
+        let known = self.files[index].take().expect("the file exists");
         self.clients[who].remove_numbered(&[known.file.number]).await.expect("removed");
     }
 
@@ -215,7 +216,7 @@ impl<M: Machine> Program<M> {
     }
 
     async fn resize(&mut self, index: usize, who: usize, bytes: u64) {
-        // All stripes then know the length of the file.
+        // Create all stripes first, so that each stripe gets the length of the file.
         let file = self.handle(index, who).await;
         file.make_stripes().await.expect("room");
         file.truncate(bytes).await.expect("truncated");
@@ -274,7 +275,7 @@ impl<M: Machine> Program<M> {
         let patterns: Vec<Pattern> = Pattern::all().collect();
         let pattern = self.draw.one_of(&patterns);
         let record = self.draw.one_of(&[8, 96, BLOCK]);
-        // With 16 * 24 records every pattern has a view for any size of the group.
+        // With a multiple of 16 * 24 records every pattern has a view for any size of the group.
         let problem = Problem::new(16 * 24 * record, record, self.clients.len() as u32);
         let settings = self.collective_settings();
         let Ok(view) = pattern.view(&problem) else { return };

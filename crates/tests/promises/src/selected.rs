@@ -18,7 +18,7 @@ use super::{
     write,
 };
 
-/// Sorted and collective; writes complete at the disks.
+/// Settings: disk-directed with sorted blocks; writes complete when the data are on the disks.
 const TO_DISKS: SelectedSettings = SelectedSettings {
     method: CollectiveMethod::DiskDirected { presort: true },
     queued: true,
@@ -31,7 +31,7 @@ const MEMBERS: u32 = 3;
 /// Maximum length in bytes of the files in these tests.
 const BYTES: u64 = 24 * BLOCK;
 
-/// Company of a member in an operation.
+/// The way in which members take part in an operation: alone, in a group, or in a team.
 #[derive(Clone, Copy)]
 enum With {
     Nobody,
@@ -64,7 +64,7 @@ impl Part {
     }
 }
 
-/// Draws a selection of any shape: distant records, rows of them, lists, a block and a little more.
+/// Draws a selection of any shape: distant records, rows of records, lists, or a little more than a block.
 fn draw_selection(draw: &mut Draw, depth: u32) -> Selection {
     if depth == 0 || draw.below(4) == 0 {
         let longest = [1, 8, 40, BLOCK, 3 * BLOCK][draw.below(5) as usize];
@@ -84,7 +84,7 @@ fn draw_selection(draw: &mut Draw, depth: u32) -> Selection {
     made.expect("they do not overlap")
 }
 
-/// Writes or reads each member's part, in the given company; returns the memories afterwards.
+/// Writes or reads each member's part, in the given way; returns the memories afterwards.
 async fn move_parts<M: Machine>(
     files: &[File<M>],
     clients: &[Client<M>],
@@ -138,9 +138,9 @@ async fn move_parts<M: Machine>(
     done.take()
 }
 
-/// After members have written their selections of a file, each byte has the value of one of its selectors, and all
-/// other bytes are unchanged. They write independently at the same time, or with a group or a team. Reads return the
-/// contents of the file.
+/// After members have written their selections of a file, each selected byte has the value of one of the members that
+/// selected it, and all other bytes are unchanged. The members write at the same time: independently, as a group, or as
+/// a team. Reads return the contents of the file.
 pub fn selections_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let directed = |presort| CollectiveMethod::DiskDirected { presort };
     for (seed, with, queued, method, to_media) in [
@@ -226,9 +226,9 @@ async fn selected_operations<M: Machine>(
     }
 }
 
-/// Small parts of blocks for or from members travel together in both directions. Reads take about one message per
-/// block, for any number of members sharing it. Writes take at most half as many messages as parts, because the last
-/// blocks are requested one by one.
+/// Small parts of blocks are sent together, in both directions. Reads take about one message per block, for any number
+/// of members that share the block. Writes take at most half as many messages as parts; the last blocks are requested
+/// one by one.
 pub fn small_parts_of_blocks_are_sent_together(testbed: &impl Testbed, base: Base) {
     const BLOCKS: u64 = 96;
     for members in [2, 8] {
@@ -262,8 +262,8 @@ pub fn small_parts_of_blocks_are_sent_together(testbed: &impl Testbed, base: Bas
     }
 }
 
-/// Blocks of a collective write reach their disk in the order of their positions, even if the data of later ones arrive
-/// first. Every second block is whole, and the others have small parts of two members.
+/// Blocks of a collective write reach their disk in the order of their positions, even if the data of later blocks
+/// arrive first. Every second block is whole, and the others have small parts of two members.
 pub fn a_collective_write_reaches_the_disk_in_order(testbed: &impl Testbed, base: Base) {
     const PAIRS: u64 = 12;
     const RECORD: u64 = 8;
@@ -339,7 +339,7 @@ pub fn concurrent_writes_of_parts_of_new_blocks_all_stay(testbed: &impl Testbed,
     });
 }
 
-/// A delayed write beyond the end of a file does not truncate another client's data further on.
+/// A delayed write beyond the end of a file does not truncate data that another client has written at a higher offset.
 pub fn concurrent_writes_beyond_the_end_all_stay(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -357,7 +357,7 @@ pub fn concurrent_writes_beyond_the_end_all_stay(testbed: &impl Testbed, base: B
                     .expect("written");
                 file.flush().await.expect("flushed");
             });
-            // The other write begins while the first waits, and may progress or complete.
+            // The second write begins while the first is blocked, and may progress or complete.
             until(&nodes[0], || nodes[0].faults().has_held_resize()).await;
             nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(30)).await;
         }
@@ -420,7 +420,7 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
                     queued: false,
                     to_media: true,
                 };
-                // One of them has too little memory for it.
+                // One member has too little memory.
                 for short in [u64::from(rank == 1), 0] {
                     let memory = Memory::real(vec![0; (9 * BLOCK - short) as usize]);
                     let turn = team.turn(team.next_turn(), TeamStep::read(settings.method)).await;
@@ -453,8 +453,8 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
     });
 }
 
-/// The selections for a failed operation are forgotten, even if their team does nothing more: another team has the full
-/// limit of selections.
+/// The selections of a failed operation are dropped, even if its team makes no further calls: another team can use the
+/// full limit of selections.
 pub fn selections_of_a_failed_operation_are_forgotten(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;

@@ -25,8 +25,8 @@ async fn write_some<M: Machine>(team: &TeamMembership<M>, file: &OpenTreeFile<M>
     file.write_selected(Some(&turn), &own, &memory, settings).await.expect("written");
 }
 
-/// All writes of a team's members are on stable storage when they have synced: each stripe was flushed once, and no
-/// member has to flush it again. If the flush fails, all get the error, and the data remain unflushed.
+/// After a collective sync all writes of the team's members are on stable storage: each stripe was flushed once, and no
+/// member has to flush it again. If the flush fails, all members get the error, and the data remain unflushed.
 pub fn a_collective_sync_persists_the_writes_of_all_members(testbed: &impl Testbed, base: Base) {
     run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -76,8 +76,8 @@ pub fn a_collective_sync_persists_the_writes_of_all_members(testbed: &impl Testb
     });
 }
 
-/// For collective moves and syncs of a team only the first member reports to the metadata server and queries it; the
-/// first member forwards the answer to the others.
+/// In collective transfers and syncs only the first member of a team reports to the metadata server and queries it, and
+/// forwards the answer to the other members.
 pub fn one_member_queries_the_metadata_server_for_all(testbed: &impl Testbed, base: Base) {
     run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
         let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());

@@ -1,4 +1,4 @@
-//! Waits of promises: for tasks they started, and for activities in the background.
+//! Functions with which promises wait: for their tasks, and for background activities.
 
 use std::future::Future;
 
@@ -23,7 +23,7 @@ impl Tasks {
     }
 }
 
-/// Waits until all operations in flight have surely completed.
+/// Waits long enough for all operations in flight to complete.
 pub(super) async fn rest<M: Machine>(node: &M) {
     node.sleep_until(node.now() + Duration::from_nanos(200_000_000)).await;
 }

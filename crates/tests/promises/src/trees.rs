@@ -25,7 +25,7 @@ use super::{BLOCK, Base, contents, run, small, start};
 
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
 
-/// Returns trees of clients of three I/O nodes, each over a cache of a few pages.
+/// Returns the namespaces of clients of three I/O nodes, each with a page cache of a few pages.
 pub(super) async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     let mut trees = Vec::new();
     for client in start(base, nodes, 3, small(base, Threads::Pool(4))).await {
@@ -34,7 +34,7 @@ pub(super) async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     trees
 }
 
-/// Returns the same with clients that send unflushed data after 20 ms.
+/// Like [`trees`], with clients that send unflushed data after 20 ms.
 async fn timed_trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     let send_parts_after = Some(Duration::from_millis(20));
     let mut trees = Vec::new();
@@ -103,7 +103,8 @@ fn is_refused<T>(outcome: Result<T>, refusal: TreeRefusal) -> bool {
     outcome.is_err_and(|error| error.is_refused(refusal))
 }
 
-/// A file that replaces another is on stable storage first; if that fails, the other one stays.
+/// A file that replaces another is flushed to stable storage before the replacement. If the flush fails, the old file
+/// stays.
 pub fn a_replacing_file_is_persisted_first(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -127,8 +128,8 @@ pub fn a_replacing_file_is_persisted_first(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A flush or replacement of a file also persists data that other clients have written and closed, even if the client's
-/// data were already persistent.
+/// A flush of a file, or its use as a replacement, also persists data that other clients have written before they
+/// closed the file, even if the client's own data were already persistent.
 pub fn a_flush_also_persists_closed_writes_of_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -161,8 +162,8 @@ pub fn a_flush_also_persists_closed_writes_of_others(testbed: &impl Testbed, bas
     });
 }
 
-/// A flush reports, once, the client's changes of names that the metadata server may have lost in a crash; not flushed
-/// changes, and not those of others.
+/// A flush reports once if the metadata server may have lost changes of names by this client in a crash. It does not
+/// report flushed changes, or changes of other clients.
 pub fn lost_changes_of_names_are_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -182,7 +183,8 @@ pub fn lost_changes_of_names_are_reported(testbed: &impl Testbed, base: Base) {
         assert_eq!((trees[0].flush().await, trees[0].flush().await), (lost.clone(), Ok(())));
         crash();
         assert_eq!((file.sync().await, trees[0].flush().await), (Ok(()), Ok(())), "all was flushed");
-        // Changes that one handle reported at its close, through another one.
+        // One handle reports its write to the metadata server at its close; another handle reports that this may be
+        // lost.
         let second = open(&trees[0], "file").await.expect("opened");
         write(&second, 0, &contents(BLOCK)).await;
         second.close().await.expect("closed");
@@ -201,8 +203,8 @@ pub fn lost_changes_of_names_are_reported(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A stopping I/O node flushes accepted data of several files concurrently: its disks can combine that, and the stop
-/// does not take for ever.
+/// A stopping I/O node flushes accepted data of several files concurrently: its disks can combine the flushes, so that
+/// the stop takes less time.
 pub fn a_stopping_io_node_flushes_files_concurrently(testbed: &impl Testbed, base: Base) {
     const FILES: u32 = 6;
     run(testbed, 5, move |nodes| async move {
@@ -220,11 +222,11 @@ pub fn a_stopping_io_node_flushes_files_concurrently(testbed: &impl Testbed, bas
         faults.flushing_most.set(0);
         nodes[0].net().close();
         until(&nodes[0], || faults.flushes.get() >= FILES).await;
-        assert!(faults.flushing_most.get() > 1, "one after the other");
+        assert!(faults.flushing_most.get() > 1, "files were flushed one after another");
     });
 }
 
-/// A file with an unreachable I/O node or metadata server cannot be truncated, and then it is unchanged.
+/// If an I/O node of a file or the metadata server is unreachable, a truncation fails and leaves the file unchanged.
 pub fn a_truncation_has_no_effect_if_a_node_is_unreachable(testbed: &impl Testbed, base: Base) {
     for is_metadata_server in [false, true] {
         run(testbed, 5, move |nodes| async move {
@@ -251,8 +253,8 @@ pub fn a_truncation_has_no_effect_if_a_node_is_unreachable(testbed: &impl Testbe
     }
 }
 
-/// If a client could not report to the metadata server as it closed one handle, another handle of the client reports it
-/// at its flush.
+/// If a client could not report a write to the metadata server when it closed a handle, the next flush through another
+/// handle of the client reports the write.
 pub fn the_next_flush_reports_writes_that_a_close_could_not_report(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -270,7 +272,7 @@ pub fn the_next_flush_reports_writes_that_a_close_could_not_report(testbed: &imp
     });
 }
 
-/// A client that opens a file between a write and its flush reads the written data when it opens the file again, also
+/// A client that opened a file between a write and its flush reads the written data when it opens the file again, even
 /// if the file was extended in between.
 pub fn data_sent_after_an_open_are_read_at_the_next_open(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
@@ -279,7 +281,7 @@ pub fn data_sent_after_an_open_are_read_at_the_next_open(testbed: &impl Testbed,
         write(&writer, 0, &[0; 30]).await;
         writer.flush().await.expect("sent");
         for round in 1..3 {
-            // A part of a page stays at its client until it is flushed.
+            // A partly written page stays at its client until a flush.
             write(&writer, 0, &[round; 10]).await;
             match round {
                 1 => writer.extend(30 + u64::from(round)).await.expect("longer"),
@@ -336,8 +338,8 @@ pub fn a_truncation_and_a_write_are_serialised(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// A client's sync of all its writes reports data that cannot be persisted, for any file, even closed ones, unless the
-/// client has removed the file. Other clients get no error. An open handle on the file gets the error as well.
+/// A client's sync of all files reports data that cannot be persisted, also of closed files, unless the client has
+/// removed the file. Other clients get no error. An open handle on the file gets the error as well.
 pub fn a_sync_of_all_files_includes_closed_files(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -373,12 +375,12 @@ pub fn a_sync_of_all_files_includes_closed_files(testbed: &impl Testbed, base: B
     });
 }
 
-/// A client truncates a file also in stripes that others created after the client found none.
+/// A truncation also affects stripes that other clients created after the client looked for stripes.
 pub fn a_truncation_reaches_stripes_that_others_created(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
-        // The client finds no stripe.
+        // At this time the client finds no stripe.
         file.set_len(BLOCK).await.expect("extended");
         let other = open(&trees[1], "file").await.expect("opened");
         write(&other, 0, &contents(BLOCK)).await;
@@ -401,7 +403,7 @@ pub fn a_lost_stripe_is_not_a_hole(testbed: &impl Testbed, base: Base) {
         write(&file, 0, &contents(BLOCK)).await;
         file.flush().await.expect("flushed");
         assert_eq!(file.known().stored_stripes, 1);
-        // As if the second stripe had been on a disk that was replaced by an empty one.
+        // Pretend that the second stripe was on a disk that was replaced by an empty disk.
         let written = WrittenContents { end: 3 * BLOCK, stored_stripes: 2, bytes: 3 * BLOCK };
         let noted = trees[0].perform(TreeOperation::Wrote { number: file.number(), written }).await;
         noted.expect("noted");
@@ -436,7 +438,8 @@ pub fn a_lost_stripe_is_not_a_hole(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// All clients know an upper limit of a file's stored bytes from its writers, regardless of the length of the file.
+/// All clients know from the writers an upper limit of a file's stored bytes, which does not depend on the length of
+/// the file.
 pub fn an_unwritten_range_is_not_counted(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -493,7 +496,7 @@ pub fn all_clients_share_one_namespace(testbed: &impl Testbed, base: Base) {
         for (index, tree) in trees.iter().cloned().enumerate() {
             tasks.begin(&nodes[3 + index], async move {
                 for _ in 0..5 {
-                    // Directories into each other: at most one of two is moved.
+                    // Move directories into each other: at most one of two moves succeeds.
                     let (one, other) = (index % 4, (index + 1) % 4);
                     let _ = rename(&tree, &format!("d{one}"), &format!("d{other}/in")).await;
                     let _ = rename(&tree, &format!("d{other}/in"), &format!("d{one}")).await;
@@ -507,8 +510,8 @@ pub fn all_clients_share_one_namespace(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A client that reaches a part of a set creates no second namespace in addition to that of the rest, even if its part
-/// has no files, or is only an added disk. If a second one is created anyway, a client that reaches both gets an error
+/// A client that reaches only a part of a set of agents does not create a second namespace, even if its part has no
+/// files, or is only an added disk. If a second namespace is created anyway, a client that reaches both gets an error
 /// with both metadata servers.
 pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
     run(testbed, 7, move |nodes| async move {
@@ -518,7 +521,7 @@ pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
             let connected = Client::connect(nodes[node].clone(), io_nodes.to_vec(), base.client());
             cache(connected.await.expect("they answer"))
         };
-        // First two I/O nodes; the third is added when files are created on all.
+        // Begin with two I/O nodes; the third is added when a file is created on all disks.
         Tree::find_or_begin(&connect(4, &all[..2]).await, NEW).await.expect("begun");
         let tree =
             Tree::find(&cache(client.clone())).await.expect("one metadata server").expect("a namespace");
@@ -549,7 +552,7 @@ pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
         tree.contents_removed().await;
         assert_eq!(client.list_numbered().await, Ok(Vec::new()), "a mark is no file");
         refused(&added, 0).await;
-        let other = Tree::begin(&partial, NEW).await.expect("whatever there was");
+        let other = Tree::begin(&partial, NEW).await.expect("a second namespace can be forced");
         let many = Tree::find(tree.cache()).await.err().expect("two");
         let Error::ManyNamespaces(kept) = &*many else { panic!("{many}") };
         let kept: Vec<_> = kept.iter().map(|kept| (kept.node, kept.inodes)).collect();
@@ -557,7 +560,8 @@ pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// No name is created for a file that could not be opened; an existing one is opened with any layout of new files.
+/// No name is created for a file that could not be opened. An existing file can be opened even if the layout of new
+/// files is impossible.
 pub fn a_file_with_too_large_blocks_leaves_no_name(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -603,7 +607,7 @@ pub fn every_later_open_reads_closed_and_flushed_data(testbed: &impl Testbed, ba
             file.close().await.expect("closed");
             let theirs = open(other, &path).await.expect("opened");
             assert!(read(&theirs).await == data, "{bytes} bytes");
-            // Change it here while it is open there.
+            // Change the file by one client while another client has it open.
             let file = open(one, &path).await.expect("opened");
             let changed: Vec<u8> = data.iter().map(|byte| byte ^ 0xFF).collect();
             write(&file, 0, &changed).await;
@@ -628,8 +632,8 @@ pub fn every_later_open_reads_closed_and_flushed_data(testbed: &impl Testbed, ba
     });
 }
 
-/// A client reads a file while another appends to it, or writes to it without a flush. It reads a prefix of the written
-/// data and no other bytes, and all of them in time, with a new handle or an old one.
+/// While a client appends to a file, or writes without a flush, a reader with a new or an old handle sees a prefix of
+/// the written data and no other bytes, and sees all of them after a short time.
 pub fn a_reader_sees_no_unwritten_bytes(testbed: &impl Testbed, base: Base) {
     const PIECE: u64 = BLOCK / 3;
     run(testbed, 5, move |nodes| async move {
@@ -660,8 +664,8 @@ pub fn a_reader_sees_no_unwritten_bytes(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A new file is no longer than its stored data if disks are full. Others read a prefix of the written bytes, and no
-/// zeros, with one full disk or all, and with or without a flush before the close.
+/// If disks are full, a new file is not longer than its stored data. Other clients read a prefix of the written bytes,
+/// and no zeros, with one full disk or all disks full, and with or without a flush before the close.
 pub fn a_new_file_on_a_full_disk_has_the_length_of_its_stored_data(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
     const FILES: u32 = 30;
@@ -693,7 +697,8 @@ pub fn a_new_file_on_a_full_disk_has_the_length_of_its_stored_data(testbed: &imp
     }
 }
 
-/// Unflushed overwrites are visible in time to clients that have the file open and request its attributes.
+/// Unflushed overwrites become visible after a short time to clients that have the file open and request its
+/// attributes.
 pub fn an_unflushed_overwrite_is_visible_in_time(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = timed_trees(base, &nodes).await;
@@ -752,7 +757,7 @@ pub fn appends_of_many_clients_leave_no_gaps(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// An appender that reserves its range and disconnects delays the others once, and takes no bytes from them.
+/// An appender that reserves a range and disconnects delays other appenders once, and no data of the others are lost.
 pub fn a_disconnected_appender_delays_others_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = timed_trees(base, &nodes).await;
@@ -784,7 +789,7 @@ pub fn appends_of_many_clients_lose_nothing(testbed: &impl Testbed, base: Base) 
             tasks.begin(&nodes[3 + client as usize], async move {
                 let file = open(&tree, "log").await.expect("opened");
                 for record in 0..RECORDS {
-                    // Some of them are longer than a block.
+                    // Some records are longer than a block.
                     let bytes = 3 + (u64::from(record) * 131) % (2 * BLOCK);
                     let mut data = vec![client << 4 | record; bytes as usize];
                     data[..2].copy_from_slice(&(bytes as u16).to_be_bytes());
@@ -815,7 +820,8 @@ pub fn appends_of_many_clients_lose_nothing(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// A client that changes names knows the resulting directories without a request; it knows nothing of removed ones.
+/// A client that changes names knows the new attributes of the directory without a request, but not those of removed
+/// directories.
 pub fn a_client_knows_directories_after_its_own_changes(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -841,7 +847,7 @@ pub fn a_client_knows_directories_after_its_own_changes(testbed: &impl Testbed, 
         trees[0].unname(TreeOperation::Remove { at, what }).await.expect("removed");
         assert_eq!(known(two), None);
         assert_eq!(known(FileNumber::ROOT), Some(get(FileNumber::ROOT).await));
-        // The age of this knowledge is returned, so that callers can limit it.
+        // The call also returns the age of the attributes, so that callers can limit it.
         let later = nodes[3].now() + Duration::from_millis(20);
         nodes[3].sleep_until(later).await;
         let (_, age) = trees[0].changed_directory(FileNumber::ROOT).expect("known");
@@ -849,8 +855,8 @@ pub fn a_client_knows_directories_after_its_own_changes(testbed: &impl Testbed, 
     });
 }
 
-/// Entries are prefetched when names are looked up in their order. They are used no longer than the caller's limit, and
-/// a client sees its own changes at once.
+/// Directory entries are prefetched when names are looked up in their order. Prefetched entries are used no longer than
+/// the caller's limit, and a client sees its own changes at once.
 pub fn lookups_in_order_prefetch_entries(testbed: &impl Testbed, base: Base) {
     const BELIEVED: Duration = Duration::from_millis(400);
     run(testbed, 5, move |nodes| async move {
@@ -930,8 +936,8 @@ pub fn an_unlinked_file_exists_until_its_last_close(testbed: &impl Testbed, base
     });
 }
 
-/// Any number of open orphans does not hide others from a scan for deletable ones. An orphan with contents on an
-/// unknown disk is scanned once.
+/// A scan finds all deletable orphans, despite any number of open orphans. An orphan with contents on an unknown disk
+/// is scanned once.
 pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -976,7 +982,7 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// A client that opens a file learns if another client has it open for writing.
+/// An open reports to the client if another client has the file open for writing.
 pub fn an_open_reports_other_writers(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -1004,7 +1010,7 @@ pub fn concurrent_opens_return_the_same_file(testbed: &impl Testbed, base: Base)
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         make(&trees[0], "file", true).await.expect("made").close().await.expect("closed");
-        // This client does not know the disks yet, so both wait for them.
+        // This client does not know the disks yet, so both opens wait for the list of disks.
         let (opening, opened) = (Tasks::default(), Rc::new(RefCell::new(Vec::new())));
         for _ in 0..2 {
             let (tree, opened) = (trees[1].clone(), opened.clone());
@@ -1021,7 +1027,7 @@ pub fn concurrent_opens_return_the_same_file(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// A flush of a file waits for earlier writes, but not for an endless sequence of concurrent ones.
+/// A flush of a file waits for earlier writes, but not for an endless sequence of later writes.
 pub fn a_flush_does_not_wait_for_later_writes(testbed: &impl Testbed, base: Base) {
     const ROUNDS: u64 = 2000;
     run(testbed, 5, move |nodes| async move {
@@ -1055,9 +1061,9 @@ pub fn a_flush_does_not_wait_for_later_writes(testbed: &impl Testbed, base: Base
     });
 }
 
-/// Names that return, because an older state of the metadata server's store replaces the newer one, lead to their
-/// contents. Neither a client that had removed them nor the last to close them deletes these. Later changes have other
-/// versions than the lost ones.
+/// If an older state of the metadata server's store is restored, names that reappear still have their contents: neither
+/// a client that had removed such a name nor the last close of the file deletes the contents. Later changes have other
+/// version numbers than the lost changes.
 pub fn restored_names_have_their_contents(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -1085,7 +1091,7 @@ pub fn restored_names_have_their_contents(testbed: &impl Testbed, base: Base) {
         };
         store.transact(put_back).await.expect("room").expect("kept");
         metadata_server.faults().crash();
-        // For a client that knows of it already, and for one that does not.
+        // Test a client that knows of the restored state, and a client that does not.
         open(&trees[1], "closed").await.expect("it has its name again").close().await.expect("closed");
         held.close().await.expect("closed");
         for tree in &trees {
@@ -1103,8 +1109,8 @@ fn all_entries(transaction: &mut dyn Transaction) -> machine::Result<Vec<Metadat
     transaction.range(b"", &[0xff; METADATA_KEY_BYTES_MAX], usize::MAX)
 }
 
-/// Contents at an I/O node of files removed during its absence are deleted when it returns: until then the metadata
-/// server remembers them. No contents without a name remain, and no others are lost.
+/// If files are removed while an I/O node is absent, their contents on that node are deleted when it returns; until
+/// then the metadata server keeps a record. No contents without a name remain, and no other contents are lost.
 pub fn contents_removed_while_an_io_node_is_away_are_deleted_later(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..5]).await;
@@ -1116,7 +1122,7 @@ pub fn contents_removed_while_an_io_node_is_away_are_deleted_later(testbed: &imp
         let client = trees[0].cache().client().clone();
         let away =
             client.io_nodes().iter().find(|node| **node != trees[0].metadata_server()).expect("another");
-        // The client connects to all others, like a command while one node does not answer.
+        // The client connects to all nodes except the absent one, like a command while one node does not answer.
         let there = client.io_nodes().iter().filter(|node| *node != away).copied().collect();
         let without = Client::connect(nodes[5].clone(), there, base.client()).await;
         let without = Tree::find(&cache(without.expect("connected"))).await.expect("asked").expect("found");
@@ -1202,7 +1208,7 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A file that any client has open is not removed as abandoned; one that no client has open is.
+/// An abandoned file is removed only if no client has it open.
 pub fn an_open_file_is_not_removed_as_abandoned(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -1232,7 +1238,7 @@ pub(super) async fn files<M: Machine>(client: &Client<M>) -> usize {
     files.len()
 }
 
-/// Attributes have the last set values, and set times remain when the file is closed later.
+/// Attributes have the values that were set last, and a later close of the file does not change times that were set.
 pub fn attributes_have_the_last_set_values(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -1261,7 +1267,7 @@ pub fn too_long_names_and_values_are_rejected(testbed: &impl Testbed, base: Base
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
         let number = file.number();
-        // Beyond the limit of the namespace, near the limit of a message's header, and beyond it.
+        // Lengths beyond the limit of the namespace: below, near, and beyond the limit of a message's header.
         for bytes in [40_000, 65_490, 65_530, 65_536, 1 << 20] {
             let (long, path) = (vec![b'x'; bytes], Location::of_path("x".repeat(bytes)));
             let (at, mode) = (path.clone(), SetValue::Any);
@@ -1294,7 +1300,7 @@ pub fn too_long_names_and_values_are_rejected(testbed: &impl Testbed, base: Base
             }
             let value = TreeOperation::SetExtended { number, name, value: long, mode };
             assert!(is_refused(trees[0].perform(value).await, TreeRefusal::TooLarge), "{bytes}");
-            // No limit of the namespace applies, but a message cannot hold it.
+            // The namespace has no limit for this list, but the list does not fit into a message.
             let disks = TreeOperation::EnterDisks { disks: vec![u64::MAX; bytes] };
             trees[0].perform(disks).await.expect_err("it does not fit into a message");
         }
@@ -1304,7 +1310,7 @@ pub fn too_long_names_and_values_are_rejected(testbed: &impl Testbed, base: Base
     });
 }
 
-/// A client that has found the stripes of a file reads others' writes without searching for them again.
+/// A client that has opened the stripes of a file reads writes of other clients without opening the stripes again.
 pub fn open_stripes_are_not_reopened_after_writes_of_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -1345,7 +1351,8 @@ pub fn collective_writes_are_visible_to_all_members(testbed: &impl Testbed, base
                 };
                 let (records, mut expected) = (20, Vec::new());
                 for round in 1..4 {
-                    // Private data that are not sent yet; the last record of all is not written then.
+                    // The page cache has unsent data of this member. One member writes a record less, so that the last
+                    // record of the file is missing.
                     write(&file, 100 + u64::from(rank), &[round]).await;
                     let count = if rank == 2 { records - 1 } else { records };
                     let extent = Extent::new(300 + 50 * u64::from(rank), 50);
@@ -1361,7 +1368,7 @@ pub fn collective_writes_are_visible_to_all_members(testbed: &impl Testbed, base
                     }
                     assert_eq!(file.known().size, expected.len() as u64);
                     assert!(read(&file).await == expected, "round {round} at rank {rank}");
-                    // Beyond the end of the file, where no bytes are read.
+                    // Read beyond the end of the file.
                     let all = Selection::contiguous(Extent::new(50, 9 * BLOCK)).expect("an extent");
                     let memory = Memory::real(vec![0; 9 * BLOCK as usize]);
                     let turn = team.turn(team.next_turn(), TeamStep::read(settings.method)).await;
@@ -1372,7 +1379,7 @@ pub fn collective_writes_are_visible_to_all_members(testbed: &impl Testbed, base
                 file.close().await.expect("closed");
                 let file = open(&tree, "shared").await.expect("opened");
                 assert!(read(&file).await == expected);
-                // Independently, at the end of it.
+                // Extend the file by an independent write.
                 let own = Selection::contiguous(Extent::new(4000 + u64::from(rank), 1)).expect("a byte");
                 let memory = Memory::real(vec![7]);
                 file.write_selected(None, &own, &memory, settings).await.expect("written");

@@ -15,10 +15,10 @@ use super::{BLOCK, Base, Draw, bytes_of, created, opened, read, run, small, star
 
 const MEMBERS: usize = 4;
 
-/// Length in bytes of the file written to.
+/// Length in bytes of the file.
 const BYTES: u64 = 20 * BLOCK;
 
-/// Write: begin and end by its writer's clock, position, and value of all its bytes.
+/// A write: its start and end by the writer's clock, its position, and the value of all its bytes.
 #[derive(Clone, Copy)]
 struct Write {
     began: Duration,
@@ -68,8 +68,8 @@ where
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// After the last flush each byte has the value of a write that no other followed. This holds for any writes of a
-/// group's members: many or few, overlapping or not, evenly distributed or not.
+/// After the last flush each byte has the value of a latest write, that is, one that ended after all others had begun.
+/// This holds for any writes of a group's members: many or few, overlapping or not, evenly distributed or not.
 pub fn each_byte_has_the_value_of_a_latest_write(testbed: &impl Testbed, base: Base) {
     for seed in 1..5 {
         run(testbed, 2 + MEMBERS, move |nodes| async move {
@@ -122,8 +122,8 @@ pub fn each_byte_has_the_value_of_a_latest_write(testbed: &impl Testbed, base: B
     }
 }
 
-/// Even if the clocks of members diverge or run backwards, the later of two writes of one member stays, and bytes
-/// hidden by another member's writes are counted.
+/// Even if the clocks of members diverge or run backwards, the later of two writes of the same member wins, and bytes
+/// that another member's writes overwrite are counted.
 pub fn members_with_diverging_clocks_keep_their_own_order(testbed: &impl Testbed, base: Base) {
     const ALL: u64 = 40;
     for queued in [false, true] {
@@ -138,12 +138,13 @@ pub fn members_with_diverging_clocks_keep_their_own_order(testbed: &impl Testbed
                     let settings = WriteCacheSettings { queued, ..settings(1) };
                     let cache = cache_of(&client, rank, settings).await;
                     let file = opened(&client, 1).await;
-                    // One hour behind, right, and set back by a minute with each write.
+                    // The clocks: constant, an hour ahead, and two hours ahead but set back by a minute with each
+                    // write.
                     let clock =
                         |round: u64| [0, 3_600_000_000_000, 7_200_000_000_000 - round * 60_000_000_000][rank];
                     for round in 1..4 {
                         let value = 10 * (1 + rank as u8) + round as u8;
-                        // Some private bytes, and bytes that all members write.
+                        // Write bytes of this member, and bytes that all members write.
                         for offset in [ALL * (1 + rank as u64), 0] {
                             let write = Written { offset, bytes: ALL, time: clock(round) };
                             let data = Payload::from(vec![value; ALL as usize]);
@@ -166,7 +167,8 @@ pub fn members_with_diverging_clocks_keep_their_own_order(testbed: &impl Testbed
             let now = read(&opened(&clients[0], 1).await, 0, 1000).await;
             let own = [vec![13; ALL as usize], vec![23; ALL as usize], vec![33; ALL as usize]].concat();
             assert!(now[ALL as usize..] == own, "own writes: {now:?}");
-            // The value of the clock that is ahead, which hides the others' three writes.
+            // The shared bytes have the value of the member with the latest clock, whose writes overwrite those of the
+            // others.
             assert!(now[..ALL as usize] == vec![33; ALL as usize], "{now:?}");
             assert_eq!(hidden.iter().sum::<u64>(), 2 * 3 * ALL);
         });
@@ -199,7 +201,7 @@ pub fn a_member_reads_its_unflushed_writes(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Unwritten bytes before an unflushed write read as zeros, also if the read ends before that write.
+/// Unwritten bytes before an unflushed write are read as zeros, even if the read ends before that write.
 pub fn a_hole_before_an_unflushed_write_reads_as_zeros(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -224,8 +226,8 @@ pub fn a_hole_before_an_unflushed_write_reads_as_zeros(testbed: &impl Testbed, b
     });
 }
 
-/// A reopened file grows through the write cache: its new handle knows the end of the data written through it, flushed
-/// or not, and reads them.
+/// A file that is reopened while the write cache has data of it: the new handle knows the end of the data, flushed or
+/// not, and reads them.
 pub fn a_reopened_file_grows_through_its_write_cache(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -243,8 +245,8 @@ pub fn a_reopened_file_grows_through_its_write_cache(testbed: &impl Testbed, bas
     });
 }
 
-/// All writes of a group are on stable storage after a flush by one of its members, regardless of the others. If the
-/// flush is for one file, only the writes to that file are.
+/// After a flush by one member, all writes of the group are on stable storage, whatever the other members do. A flush
+/// of one file persists only the writes to that file.
 pub fn a_flush_persists_the_writes_of_all_members(testbed: &impl Testbed, base: Base) {
     for seed in 0..4 {
         run(testbed, 2 + 3, move |nodes| async move {
@@ -293,8 +295,8 @@ pub fn writes_are_flushed_in_time_without_a_request(testbed: &impl Testbed, base
     });
 }
 
-/// The loss of a member costs only its unflushed data. The others get its name in an error if it was in the middle of a
-/// flush, and flush without it.
+/// If a member disconnects, only its unflushed data are lost. If this happens during a flush, the other members get an
+/// error with its name, and then flush without it.
 pub fn a_disconnected_member_loses_only_its_unflushed_data(testbed: &impl Testbed, base: Base) {
     for seed in 1..4 {
         run(testbed, 2 + 3, move |nodes| async move {
@@ -322,7 +324,7 @@ pub fn a_disconnected_member_loses_only_its_unflushed_data(testbed: &impl Testbe
                         members[rank].net().close();
                         return;
                     }
-                    // It may have disconnected in the middle of a flush, or before.
+                    // The member may have disconnected during a flush, or before.
                     if let Err(error) = cache.flush().await {
                         assert!(error.to_string().contains("member 2 of the job a job"), "{error}");
                         cache.flush().await.expect("flushed without it");
@@ -355,8 +357,8 @@ async fn seen<M: Machine>(client: &Client<M>, number: u64) -> Vec<u8> {
     read(&opened(client, number).await, 0, BYTES).await
 }
 
-/// A failed flush is reported to all its waiters. Other members get the error once, unless all data it left unflushed,
-/// of all files, are flushed by then.
+/// A failed flush is reported to all members that wait for it. Each other member gets the error once, at its next call,
+/// unless a later flush has persisted all data that the failed flush left, of all files.
 pub fn a_failed_group_flush_is_reported_until_its_data_are_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -402,8 +404,8 @@ pub fn a_failed_group_flush_is_reported_until_its_data_are_flushed(testbed: &imp
     });
 }
 
-/// A member without writes at an I/O node blocks no flush when its connection to that node ends, as on a restart. It
-/// can leave a job whose coordinator no longer knows it.
+/// If the connection of a member to an I/O node ends (as on a restart) and the member has no writes at that node, it
+/// blocks no flush. A member can leave a job even if the coordinator no longer knows it.
 pub fn members_with_ended_connections_block_no_flush(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -425,7 +427,7 @@ pub fn members_with_ended_connections_block_no_flush(testbed: &impl Testbed, bas
     });
 }
 
-/// Data written to a file that was removed do not block the flush of other data. Their writer gets the error once.
+/// Data written to a removed file do not block the flush of other data. The writer gets the error once.
 pub fn cached_data_of_a_removed_file_block_no_flush(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
@@ -478,7 +480,7 @@ pub fn members_with_different_io_nodes_lose_nothing(testbed: &impl Testbed, base
     }
 }
 
-/// Answers the requests of one client like an I/O node that keeps memberships, until it has named a flush; then
+/// Answers the requests of one client like a coordinator, up to the answer with the number of a flush; then
 /// disconnects.
 async fn name_a_flush_and_disconnect(node: &impl Machine, client: NodeId) {
     loop {
@@ -504,7 +506,7 @@ async fn name_a_flush_and_disconnect(node: &impl Machine, client: NodeId) {
     }
 }
 
-/// A coordinator that disconnects before it has notified its members of a flush does not block them.
+/// A flush fails, and does not block, if the coordinator disconnects before it has notified the members.
 pub fn a_flush_fails_if_its_coordinator_disconnects(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (coordinator, tasks) = (nodes[0].clone(), Tasks::default());

@@ -1,5 +1,5 @@
-//! Page cache on modelled disks: an adaptive window is nearly as fast as the best fixed one in each case, and demand
-//! overtakes prefetching.
+//! Page cache on modelled disks: an adaptive window is nearly as fast as the best fixed window in each case, and demand
+//! reads overtake prefetching.
 
 use description::{Description, MachineDescription};
 use experiment as _;
@@ -52,7 +52,7 @@ impl Setting {
         simulation.run(run).expect("nothing fails")
     }
 
-    /// Starts everything, writes the file, and reopens it.
+    /// Starts I/O nodes and a client, writes the file, and reopens it.
     async fn prepare(self, io_nodes: &[SimMachine], node: &SimMachine, prefetch: Prefetch) -> File {
         for io_node in io_nodes {
             let (cache_blocks, prefetch_blocks) = (self.io_node_blocks, self.io_node_ahead);
@@ -112,7 +112,9 @@ fn an_adaptive_window_is_within_3_percent_of_the_best_fixed_one() {
                 let of_best = |time: Duration| time.as_nanos() as f64 / best.as_nanos() as f64;
                 let (adaptive, none) = (of_best(time(Prefetch::Adaptive)), of_best(fixed[0].0));
                 println!("{setting:?}, {think_us} us a page:");
-                println!("  best window {window}, window 1 takes {none:.2} of that, adaptive {adaptive:.3}");
+                println!(
+                    "  best window {window}; relative to its time, window 1 takes {none:.2}, adaptive {adaptive:.3}"
+                );
                 worst = worst.max(adaptive);
             }
         }
@@ -120,10 +122,10 @@ fn an_adaptive_window_is_within_3_percent_of_the_best_fixed_one() {
     assert!(worst <= 1.03, "an adaptive window takes {worst} times as long as the best fixed one");
 }
 
-/// A page takes 3.1 ms on such a disk, or 11.1 ms if it is not sequential.
+/// Time limit for reading some pages. A page takes 3.1 ms on such a disk, or 11.1 ms if it is not sequential.
 const SOME_PAGES: Duration = Duration::from_millis(50);
 
-/// Returns the time to read `page` after background requests for others.
+/// Returns the time to read `page` after background requests for other pages.
 fn demand(page: u64, ask: impl AsyncFnOnce(&File) + 'static) -> Duration {
     let setting = Setting {
         disks: 1,

@@ -42,7 +42,8 @@ macro_rules! each {
 
 promises::for_all_promises!(each);
 
-/// Simulated machines check all promises under all schedulings; here a few under some, with real disks and real time.
+/// Simulated machines check all promises under all disk schedulings; this test checks a few promises under some
+/// schedulings, on real disks in real time.
 #[test]
 fn promises_are_kept_under_other_disk_schedules() {
     let orders = [Scheduling::RoundRobin, Scheduling::ReadPriority];
@@ -89,7 +90,7 @@ async fn new_file(client: &Client<RealMachine>, block_bytes: u64) -> fs::Result<
     Ok(file)
 }
 
-/// Pages of a cache must not keep the memory into which the next ones are received.
+/// Pages in a cache must not occupy the memory into which further pages are received.
 #[test]
 fn a_cache_larger_than_the_receive_memory_fills_up() {
     for driver in drivers() {
@@ -104,7 +105,7 @@ fn a_cache_larger_than_the_receive_memory_fills_up() {
                 ..PageCacheSettings::default()
             };
             let cache = PageCache::new(client, settings);
-            // Both together are more than the cache holds; a single one would pass through it.
+            // Two files that together exceed the cache; a single file of this size would not stay in the cache.
             let halves = [(FIRST, 0..30_u8), (SECOND, 30..60)];
             for (number, pages) in halves.clone() {
                 let file = cache.open_numbered(described(cache.client(), number, PAGE, 0).await?).await?;
@@ -113,7 +114,7 @@ fn a_cache_larger_than_the_receive_memory_fills_up() {
                 }
                 file.close().await?;
             }
-            // Pages still held by applications do not block it either.
+            // Pages that applications still hold do not block the cache either.
             let (mut files, mut held) = (Vec::new(), Vec::new());
             for (number, pages) in halves {
                 let file = described(cache.client(), number, PAGE, 30 * PAGE).await?;
@@ -132,8 +133,8 @@ fn a_cache_larger_than_the_receive_memory_fills_up() {
     }
 }
 
-/// Answers to a slow peer hold the memory of blocks that have left the cache; requests that wait for memory continue as
-/// the answers leave.
+/// Answers to a slow peer occupy the memory of evicted blocks; requests that wait for memory continue when the answers
+/// have been sent.
 #[test]
 fn slow_replies_delay_other_requests_without_blocking_them() {
     const BLOCK: u64 = 4 << 20;
@@ -158,7 +159,7 @@ fn slow_replies_delay_other_requests_without_blocking_them() {
                 let header = Frame::Request(1 + block, request).encode();
                 nodes[2].net().send(target, Message { header, ..Message::default() }).await?;
             }
-            // Longer than it takes to fill all buffers on the way.
+            // Wait until all buffers between the nodes are full.
             nodes[2].sleep_until(nodes[2].now() + Duration::from_millis(300)).await;
             let (received, asker) = (Rc::new(Cell::new(0)), nodes[2].clone());
             let count = received.clone();
@@ -233,8 +234,8 @@ async fn client_with_file(
     Ok((client, file))
 }
 
-/// Runs `work` of a client while a stranger takes no answers. The stranger has sent `messages`, whose answers exceed
-/// the sockets' buffers, over its connection for data.
+/// Runs `work` of a client while a stranger reads no answers. The stranger has sent `messages`, whose answers exceed
+/// the sockets' buffers, over its data connection.
 fn with_a_stranger(
     settings: IoNodeSettings,
     messages: &[Headed],
@@ -256,7 +257,7 @@ fn with_a_stranger(
                 let [control, mut data] = join(&nodes[0], 7).await;
                 let frames = data.frames(messages);
                 data.stream.write_all(&frames).expect("room for questions");
-                // The node receives them all before the client's requests.
+                // Give the node time to receive all these messages before the client's requests.
                 nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(300)).await;
                 let (is_done, done) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
                 let (flag, outcome) = (is_done.clone(), done.clone());
@@ -295,7 +296,7 @@ fn unread_replies_occupy_no_threads_that_others_need() {
 
 #[test]
 fn unread_replies_occupy_no_memory_that_random_reads_need() {
-    // The cache is smaller than the file, and the answers to the stranger exceed the memory for parts of blocks.
+    // The cache is smaller than the file, and the answers to the stranger exceed the memory for partial blocks.
     const CACHED: u64 = 40;
     let settings = IoNodeSettings {
         threads: Threads::Pool(64),
@@ -349,7 +350,7 @@ fn random_requests_are_all_answered() {
 
 #[test]
 fn a_client_with_endless_requests_blocks_no_others() {
-    // More than the limit of waiting requests of one client, and more rejections than it may leave unread.
+    // More requests than one client may have waiting, and more rejections than it may leave unread.
     let messages: Vec<Headed> = (1..=36_000).map(|tag| ask(tag, b'd')).collect();
     for driver in drivers() {
         let outcome = run_nodes(
@@ -364,7 +365,7 @@ fn a_client_with_endless_requests_blocks_no_others() {
                 let [control, mut data] = join(&nodes[0], 7).await;
                 let messages = messages.clone();
                 let flood = std::thread::spawn(move || {
-                    // The other side may disconnect in the middle of it.
+                    // Ignore the error: the I/O node may disconnect during the write.
                     let frames = data.frames(&messages);
                     let _ = data.stream.write_all(&frames);
                     data
@@ -377,7 +378,7 @@ fn a_client_with_endless_requests_blocks_no_others() {
                 }
                 assert!(begun.elapsed() < Duration::from_secs(10).into(), "{:?}", begun.elapsed());
                 until(&nodes[0], || flood.is_finished()).await;
-                // Its waiting requests end with it: they are not served first.
+                // When the stranger has disconnected, its waiting requests are dropped, not served first.
                 drop((flood.join(), control));
                 let begun = Instant::now();
                 assert_eq!(file.read(0, PAGE, &memory, 0).await?, PAGE);

@@ -122,7 +122,7 @@ async fn new_file(
     file
 }
 
-/// Memory for one more block than the cache holds, while two reads of partially written blocks need it.
+/// The memory has space for one more block than the cache, and two reads of partially written blocks need this space.
 #[test]
 fn a_failing_read_does_not_affect_reads_that_wait_for_memory() {
     let description = MachineDescription::load("starfish-1996").expect("built in");
@@ -164,7 +164,7 @@ fn a_failing_read_does_not_affect_reads_that_wait_for_memory() {
         let partly = Some([[2; 5].as_slice(), &[1; 507]].concat());
         outcomes.borrow_mut().sort_unstable();
         assert_eq!(outcomes.take(), [(0, None), (1, Some(partly.clone())), (2, Some(partly))]);
-        // Every read of it fails, and it can be written.
+        // Every read of the block fails, but the block can be written.
         let memory = Memory::real(vec![3; 512]);
         assert!(file.read(0, 512, &memory, 0).await.is_err());
         file.write(0, 512, &memory, 0).await.expect("written");
@@ -228,7 +228,7 @@ async fn client_of_an_agent(
     Client::connect(compute.clone(), names, ClientSettings::agent()).await.expect("it answers")
 }
 
-/// Returns the time to read `files` files of `pages` pages to the end, a buffer of each in turn, as a merge does.
+/// Returns the time to read `files` files of `pages` pages: a buffer from each file in turn, as a merge does.
 fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     const BUFFER: u64 = 4 * PAGE;
     let description = MachineDescription::load("pdiol-2003").expect("built in");
@@ -261,14 +261,14 @@ fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     simulation.run(test).expect("no task fails")
 }
 
-/// Files read in turn are read in long runs: the disk rarely seeks between them.
+/// If a program reads several files in turn, the disk reads long runs of each file and rarely seeks.
 #[test]
 fn files_read_in_turn_are_read_in_long_runs() {
     let (one, many) = (time_to_read_in_turn(1, 20 * 27), time_to_read_in_turn(20, 27));
     assert!(many.as_nanos() * 10 < one.as_nanos() * 13, "{many:?} instead of {one:?}");
 }
 
-/// A cache full of dirty blocks is much work for a disk; a reader waits for little of it.
+/// A reader waits for few writes, even if the cache is full of dirty blocks of others.
 #[test]
 fn a_read_waits_for_few_writes_of_others() {
     const WRITTEN: u64 = 400;
@@ -290,8 +290,8 @@ fn a_read_waits_for_few_writes_of_others() {
     simulation.run(test).expect("no task fails");
 }
 
-/// Cuts the power of an I/O node at some time and checks a numbered file. Flushed data exist. Lost data are reported to
-/// their writer once, and all others read some of the written data, or zeros.
+/// Cuts the power of an I/O node at some time and checks a numbered file: flushed data exist, lost data are reported to
+/// their writer once, and in the other ranges clients read written data or zeros.
 fn lose_power_with_numbered_files(seed: u64) -> (bool, bool) {
     const BYTES: u64 = 3000;
     let description = MachineDescription::load("cluster-switch").expect("built in");
@@ -387,7 +387,8 @@ fn an_earlier_release_can_replace_a_later_one() {
     simulation.run(test).expect("no task fails").expect("all of it is done");
 }
 
-/// Truncates a file, flushes it, and cuts the power of its I/O nodes; returns the bytes behind the cut afterwards.
+/// Truncates a file, flushes it, and cuts the power of its I/O nodes; returns the bytes after the truncated end, read
+/// after the restart.
 fn lose_power_after_a_truncation(seed: u64) -> Vec<u8> {
     const BYTES: u64 = 3000;
     let description = MachineDescription::load("cluster-switch").expect("built in");

@@ -1,6 +1,6 @@
-//! Real agents on loopback, as threads of a test's process, that end with the test.
+//! Real agents on loopback, as threads of the test process; they end with the test.
 //!
-//! For the tests of all crates whose programs need agents. They share the serving code, which is compiled here once.
+//! Used by the tests of all crates that need agents, so that the code of an agent is compiled once.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -19,9 +19,9 @@ use tempfile::TempDir;
 
 /// Agent with one disk.
 pub struct Agent {
-    /// Its listening address, as HOST:PORT.
+    /// Listening address of the agent, as HOST:PORT.
     pub address: String,
-    /// Directory of its disk.
+    /// Directory of the agent's disk.
     pub disk: PathBuf,
     stop: Option<flume::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -70,7 +70,8 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         if thread::panicking() {
-            // Waking the runtime of another thread now would be a second panic. The process ends soon anyway.
+            // Waking the runtime of the agent's thread during a panic would be a second panic. The process ends soon
+            // anyway.
             std::mem::forget(self.stop.take());
             return;
         }
@@ -88,7 +89,7 @@ const KEY_FILE: &str = "agents.key";
 pub struct Agents {
     /// The agents.
     pub agents: Vec<Agent>,
-    /// Temporary directory, which also contains their disks.
+    /// Temporary directory, which also contains the disks of the agents.
     pub directory: TempDir,
 }
 
@@ -119,12 +120,12 @@ impl Agents {
         }
     }
 
-    /// Returns the file of their key, as in STARFISH_KEY_FILE.
+    /// Returns the path of the key file of the agents, for STARFISH_KEY_FILE.
     pub fn key_file(&self) -> PathBuf {
         self.path(KEY_FILE)
     }
 
-    /// Returns their addresses, as in STARFISH_AGENTS.
+    /// Returns the addresses of the agents, for STARFISH_AGENTS.
     pub fn names(&self) -> String {
         let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
         addresses.join(",")
@@ -135,7 +136,7 @@ impl Agents {
         self.directory.path().join(name)
     }
 
-    /// Returns the usual settings of a session with them, with a small cache and a short timeout.
+    /// Returns settings of a session with the agents, with a small cache and a short timeout.
     ///
     /// # Panics
     /// Never: the agents have addresses.
@@ -148,7 +149,7 @@ impl Agents {
         settings
     }
 
-    /// Returns the files on all disks that are stripes.
+    /// Returns the paths of all stripes on all disks.
     ///
     /// # Panics
     /// If a disk cannot be listed.
@@ -161,7 +162,7 @@ impl Agents {
         paths.filter(|path| path.file_name().and_then(OsStr::to_str).is_some_and(is_stripe)).collect()
     }
 
-    /// Starts a session with them.
+    /// Starts a session with the agents.
     ///
     /// # Panics
     /// If they do not answer.
@@ -170,7 +171,7 @@ impl Agents {
     }
 }
 
-/// Escaped slash with which the names of stripes begin on disks.
+/// Start of the names of stripes on disks: an escaped slash.
 const STRIPE: &str = "%2F";
 
 /// Returns the name on its disk of a stripe of a file, without the suffix.

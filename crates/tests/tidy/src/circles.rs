@@ -1,10 +1,9 @@
-//! Cycles of dependencies among the files of a crate: no file of a cycle can be understood, or tested, before the
-//! others.
+//! Cycles of dependencies among the files of a crate: files of a cycle can be understood and tested only together.
 //!
-//! The rule compares sibling modules; a file together with the folder of its name is one. A module depends on another
-//! if a `use`, or a path from `crate`, `super` or `self` in its code, leads there; re-exported names lead to their
-//! origin. A module and its descendants are one unit, so that a parent and its children may use each other. Tests are
-//! left out. The rule does not understand macro output, names in strings, and modules within a file.
+//! The rule compares sibling modules; a file and the folder of the same name are one module. A module depends on
+//! another if a `use`, or a path that begins with `crate`, `super` or `self`, refers to the other module; re-exported
+//! names refer to their origin. A module and its descendants are one unit, so that a parent and its children may use
+//! each other. The rule ignores tests, and does not see macro output, names in strings, and modules within a file.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,7 +15,7 @@ type Path = Vec<String>;
 /// File of a crate as a module.
 struct Module<'a> {
     text: &'a Text,
-    /// Names used from elsewhere, as paths from the root.
+    /// Names from other modules that the module uses, as paths from the root.
     uses: Vec<Path>,
     /// Imported names, and their paths.
     brought_in: BTreeMap<String, Path>,
@@ -29,7 +28,9 @@ pub fn no_files_use_each_other_in_circles(tree: &Tree) -> Vec<String> {
     let complaints = |folder: &&str| {
         let folder = (*folder).to_owned();
         let circles = circles_of(tree, &folder).into_iter();
-        circles.map(|(circle, why)| format!("{folder}: {circle} go in a circle: {why}")).collect::<Vec<_>>()
+        circles
+            .map(|(circle, why)| format!("{folder}: {circle} depend on each other in a cycle: {why}"))
+            .collect::<Vec<_>>()
     };
     folders.iter().flat_map(complaints).collect()
 }
@@ -83,7 +84,7 @@ fn way_back<'a>(uses: &'a BTreeMap<&str, BTreeMap<String, &str>>, start: &'a str
     None
 }
 
-/// Returns the module that a path leads to, or into.
+/// Returns the module that a path refers to, or that contains the item of the path.
 fn resolve(modules: &BTreeMap<Path, Module>, path: &[String], depth: u32) -> Path {
     let mut at = Path::new();
     for (index, name) in path.iter().enumerate() {
@@ -194,7 +195,7 @@ fn use_tree(tokens: &[String], mut at: usize, mut path: Path, found: &mut Vec<(S
                 return at + 2;
             }
             "," | "}" | ";" => break,
-            // The imported names are unknown here, but the module is used.
+            // The names imported by `*` are unknown, but the module is used.
             "*" => at += 1,
             "self" if !path.is_empty() => at += 1,
             name => {

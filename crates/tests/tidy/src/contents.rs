@@ -11,7 +11,7 @@ pub fn every_table_of_contents_is_complete(tree: &Tree) -> Vec<String> {
         let listed = listed(text);
         let (there, missing): (Vec<_>, Vec<_>) = modules(text).partition(|module| listed.contains(module));
         let is_list = !there.is_empty() && !missing.is_empty();
-        is_list.then(|| format!("{}: the list at its head lacks {}", text.path, missing.join(", ")))
+        is_list.then(|| format!("{}: the list in its header comment lacks {}", text.path, missing.join(", ")))
     };
     sources.filter_map(complaint).collect()
 }
@@ -52,7 +52,7 @@ mod tests {
             let text = format!("{head}\n{modules}");
             every_table_of_contents_is_complete(&Tree::of(&[("crates/x/src/lib.rs", &text)]))
         };
-        let lacking = "crates/x/src/lib.rs: the list at its head lacks";
+        let lacking = "crates/x/src/lib.rs: the list in its header comment lacks";
         assert_eq!(complaints("//! All.\n//!\n//! - `a.rs`: one"), [format!("{lacking} b, c")]);
         assert_eq!(
             complaints("//! - `a.rs`: one; [`b`]:\n//!   another\n//!\n//! `c.rs`"),

@@ -12,7 +12,7 @@
 //!   description, disk              machine
 //!   fs-protocol                    machine, layout, namespace
 //!   fs-client, fs-io-node          fs-protocol, recording, trace; never each other
-//!   fs                             these three          never sim or real: that is the wall
+//!   fs                             these three          never sim or real
 //!   sim, real                      machine, description, disk
 //!   recording                      machine, trace
 //!   request-log                    machine, layout
@@ -23,7 +23,7 @@
 //!   trace-formats                  machine, trace
 //!   reproduce                      plan, statistics, page, placement
 //!   node                           real and fs
-//!   mount                          node, and what it is made of
+//!   mount                          node, and the crates that node uses
 //!   mpi-io                         node, layout, namespace,
 //!                                  request-log; nothing depends on it
 //!   pdiol                          node
@@ -35,10 +35,10 @@
 //!   applications                   command-line, pdiol, node, interruption, placement, replacement
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
 //!   fuzz, prerequisites            nothing of ours; tests only depend on them
-//!   promises                       fs; its tests sim, real and what runs it there: experiment, node
+//!   promises                       fs; its tests also sim, real, experiment, node
 //!   seeds                          promises, sim and fs; nothing depends on it
 //!   starfish (crates/command/cli)  anything; nothing depends on it
-//!   python                         what it shows of them; nothing depends on it
+//!   python                         the crates with Python bindings; nothing depends on it
 //! ```
 
 use toml::{Table, Value};
@@ -240,7 +240,7 @@ const PYTHON_PROJECT: &str = "python/pyproject.toml";
 /// Requirements of the viewer's page.
 const PAGE_PACKAGE: &str = "crates/traces/viewer/page/package.json";
 
-/// Record with the reason for each third-party package.
+/// Decision record with the reason for each third-party package.
 const REASONS: &str = "docs/adr/0010-dependencies.md";
 
 struct Manifest<'a> {
@@ -278,8 +278,9 @@ pub fn crates_have_only_allowed_dependencies(tree: &Tree) -> Vec<String> {
     for manifest in manifests(tree) {
         let Manifest { path, name, .. } = &manifest;
         let Some(allowed) = ours(name) else {
-            complaints
-                .push(format!("{path}: say in crates/tests/tidy/src/crates.rs what {name} may depend on"));
+            complaints.push(format!(
+                "{path}: list in crates/tests/tidy/src/crates.rs the crates that {name} may depend on"
+            ));
             continue;
         };
         for section in ["dependencies", "build-dependencies"] {
@@ -347,7 +348,7 @@ pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
     let reasons = tree.get(REASONS).map_or("", |text| &text.text);
     let mut used = python_packages(tree);
     used.extend(page_packages(tree));
-    // That crate only repeats the requirements of others.
+    // Skip workspace-hack, which only repeats the requirements of other crates.
     for manifest in manifests(tree).iter().filter(|manifest| manifest.name != FEATURES) {
         for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
             used.extend(manifest.names(section).filter(|name| ours(name).is_none()).map(str::to_owned));

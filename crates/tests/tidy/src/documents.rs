@@ -31,7 +31,7 @@ pub fn every_decision_is_complete(tree: &Tree) -> Vec<String> {
         let number = path[RECORDS.len()..].split('-').next().and_then(|number| number.parse::<u32>().ok());
         let title = number.map(|number| format!("# {number}. "));
         if !title.is_some_and(|title| text.starts_with(&title)) {
-            complaints.push(format!("{path}: called NNNN-words.md, it begins with `# N. Title`"));
+            complaints.push(format!("{path}: a record NNNN-words.md must begin with `# N. Title`"));
         }
         let missing = PARTS.iter().filter(|part| !text.lines().any(|line| line.starts_with(**part)));
         complaints.extend(missing.map(|part| format!("{path}: no `{part}`")));
@@ -60,14 +60,14 @@ fn collect_calibrated(table: &Table, name: &str, found: &mut Vec<String>) {
     }
     for (key, value) in table {
         if let Value::Table(inner) = value {
-            // Cycles belong to the work with this cost.
+            // An entry "cycles..." has the name of its table, the kind of work.
             let name = if key.starts_with("cycles") { name } else { key };
             collect_calibrated(inner, name, found);
         }
     }
 }
 
-/// Complains about links within the project, and named paths of sources in its documents, that lead nowhere.
+/// Complains about links and paths in documents that refer to missing files of the project.
 pub fn every_link_has_a_target(tree: &Tree, root: &Path) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in tree.ending(".md") {
@@ -75,13 +75,13 @@ pub fn every_link_has_a_target(tree: &Tree, root: &Path) -> Vec<String> {
         let linked = links(&text.text).map(|link| folder.join(link));
         let named = paths(&text.text).map(PathBuf::from);
         for path in linked.chain(named).filter(|path| !root.join(path).exists()) {
-            complaints.push(format!("{}: there is no {}", text.path, path.display()));
+            complaints.push(format!("{}: {} does not exist", text.path, path.display()));
         }
     }
     complaints
 }
 
-/// Complains about sources named in prose or a comment, by the end of their path, that do not exist.
+/// Complains about missing source files that prose or a comment names by the end of their path.
 pub fn every_named_source_exists(tree: &Tree) -> Vec<String> {
     let sources: Vec<&str> = tree.ending(".rs").map(|text| &*text.path).collect();
     let is_there = |name: &str| {
@@ -95,12 +95,12 @@ pub fn every_named_source_exists(tree: &Tree) -> Vec<String> {
         let is_prose = |line: &&str| text.path.ends_with(".md") || line.trim_start().starts_with("//");
         let missing =
             text.text.lines().filter(is_prose).flat_map(sources_named).filter(|name| !is_there(name));
-        complaints.extend(missing.map(|name| format!("{}: there is no {name}", text.path)));
+        complaints.extend(missing.map(|name| format!("{}: {name} does not exist", text.path)));
     }
     complaints
 }
 
-/// Returns texts in backquotes that look like a source.
+/// Returns texts in backquotes that look like a source file.
 fn sources_named(line: &str) -> impl Iterator<Item = &str> {
     let quoted = line.split('`').skip(1).step_by(2);
     quoted.filter(|name| {
@@ -162,7 +162,7 @@ mod tests {
         let complaints = every_named_source_exists(&tree);
         assert_eq!(
             complaints,
-            ["docs/a.md: there is no ile.rs", "crates/x/src/client/file.rs: there is no gone.rs"]
+            ["docs/a.md: ile.rs does not exist", "crates/x/src/client/file.rs: gone.rs does not exist"]
         );
     }
 

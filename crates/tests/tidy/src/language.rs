@@ -1,8 +1,8 @@
-//! Habits of language that make readers stop, counted in comments and documents.
+//! Counts bad habits of language, which make readers stop, in comments and documents.
 //!
 //! The file `language.csv` records a count for each crate, each document and all decision records together. A count may
-//! only fall: a change that adds to one rewords its text. `STARFISH_LANGUAGE=write cargo test -p tidy` records the
-//! present counts.
+//! only fall: if a change raises a count, reword its text. `STARFISH_LANGUAGE=write cargo test -p tidy` records the
+//! current counts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -45,10 +45,10 @@ const HABITS: [(&str, &[&str]); 10] = [
     ("comes to", &["comes to", "come to", "has come", "have come", "came of", "to its end"]),
 ];
 
-/// The habit of opening a doc comment with a word of [`OPENINGS`] in place of a verb or a noun.
+/// The habit of doc comments that begin with a word of [`OPENINGS`] instead of a verb or a noun.
 const OPENING: &str = "opening";
 
-/// First words of a doc comment that is neither "Returns ..." nor "Number of ...".
+/// Bad first words of a doc comment; good ones are "Returns ..." or "Number of ...".
 const OPENINGS: [&str; 10] =
     ["what", "how", "whether", "where", "when", "why", "which", "who", "that", "whoever"];
 
@@ -93,7 +93,7 @@ pub fn to_csv(counts: &HabitCounts) -> String {
     csv
 }
 
-/// Complains of each count that is higher than the one that `recorded` has in CSV.
+/// Complains about each count that is higher than the count in `recorded`, a CSV text.
 pub fn language_gets_no_worse(tree: &Tree, recorded: &str) -> Vec<String> {
     let limits: BTreeMap<&str, usize> = recorded
         .lines()

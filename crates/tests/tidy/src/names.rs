@@ -7,7 +7,7 @@ use crate::Tree;
 /// Names that several types may have, with the reason.
 const SHARED: [(&str, &[&str]); 5] = [
     (
-        "each crate, command or module has its own, and nobody means another's",
+        "each crate, command or module has a separate one, and they cannot be confused",
         &[
             "Arguments",
             "Error",
@@ -28,13 +28,10 @@ const SHARED: [(&str, &[&str]); 5] = [
             "State",
         ],
     ),
-    ("the seam says what there is, and each machine has one", &["Disk", "Metadata", "Net"]),
-    ("the same thing, seen from another door", &["File", "Handle", "Session", "Agent", "Agents", "Tree"]),
-    ("what a program declares, and what a trace has of it", &["Argument", "Counter"]),
-    (
-        "what is described, and what is made of the description",
-        &["Disks", "Network", "Torus", "Layout", "Space"],
-    ),
+    ("a trait of the crate machine, and its implementations in the machines", &["Disk", "Metadata", "Net"]),
+    ("the same concept in several interfaces", &["File", "Handle", "Session", "Agent", "Agents", "Tree"]),
+    ("a declaration in a program, and its record in a trace", &["Argument", "Counter"]),
+    ("a description, and the object built from it", &["Disks", "Network", "Torus", "Layout", "Space"]),
 ];
 
 /// Keywords that declare a type.
@@ -49,8 +46,8 @@ struct Declaration {
     is_wide: bool,
 }
 
-/// Complains about types visible to other files with the same name, except the shared names. Types visible only in a
-/// module may have the name of one in another crate.
+/// Complains about types with the same name that other files can see, except the shared names. A type visible only in
+/// its parent module may have the name of a type in another crate.
 pub fn each_type_name_has_one_meaning(tree: &Tree) -> Vec<String> {
     let mut types: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
     for text in tree.ending(".rs") {
@@ -72,15 +69,15 @@ pub fn each_type_name_has_one_meaning(tree: &Tree) -> Vec<String> {
     if tree.get("crates/tests/tidy/src/names.rs").is_some() {
         let of_one = |name: &&str| types.get(name).is_none_or(|types| alike(types).is_empty());
         let stale = SHARED.iter().flat_map(|(_, names)| names.iter().copied()).filter(of_one);
-        complaints.extend(
-            stale.map(|name| format!("{name} is shared by nobody: take it off the list in the crate tidy")),
-        );
+        complaints.extend(stale.map(|name| {
+            format!("no two types share the name {name}: remove it from the list in the crate tidy")
+        }));
     }
     complaints
 }
 
-/// Returns the places of types of one name that should not share it: all visible in whole crates, or otherwise all of
-/// one crate.
+/// Returns the places of types that must not share their name: the types visible in whole crates, and the types of the
+/// same crate.
 fn alike(types: &[Declaration]) -> Vec<Vec<&str>> {
     let wide: Vec<&str> = types.iter().filter(|one| one.is_wide).map(|one| &*one.place).collect();
     if wide.len() > 1 {

@@ -1,4 +1,4 @@
-//! Rule that every promise is checked everywhere.
+//! Rule that every promise is checked on all machines and in all configurations.
 
 use crate::{Text, Tree};
 
@@ -45,7 +45,7 @@ pub fn every_promise_is_checked_in_both_configurations(tree: &Tree) -> Vec<Strin
         let text = tree.get(path).map_or("", |text| &text.text);
         let missing = signs.iter().filter(|sign| !text.contains(**sign));
         defects
-            .extend(missing.map(|sign| format!("{path}: `{sign}` is not there: are all promises checked?")));
+            .extend(missing.map(|sign| format!("{path}: `{sign}` is missing: are all promises checked?")));
     }
     defects
 }

@@ -37,7 +37,7 @@ const IMPURE: [(&str, &str); 13] = [
     ("compio", "the traits of the crate machine"),
 ];
 
-/// Only file in these crates that may read the host's files: it loads descriptions.
+/// The only file in these crates that may read the host's files: it loads descriptions.
 const MAY_READ_FILES: &str = "crates/machines/description/src/load.rs";
 
 /// Files with justified `unsafe` code; the reason is at the top of the file or next to the code.
@@ -63,7 +63,7 @@ const MAY_BE_UNSAFE: [&str; 19] = [
     "crates/traces/tlv/src/ticks.rs",
 ];
 
-/// Parts of file names that say nothing about the contents.
+/// Parts of file names that do not describe the contents.
 const EMPTY_NAMES: [&str; 3] = ["util", "helper", "misc"];
 
 /// Code that reads the contents of a payload.
@@ -84,13 +84,16 @@ pub fn every_source_opens_with_an_introduction(tree: &Tree) -> Vec<String> {
         text.text.lines().next().is_some_and(|line| line.len() > "//! ".len() && line.starts_with("//! "))
     };
     let without = tree.ending(".rs").filter(|text| !introduced(text));
-    without.map(|text| complain(text, 1, "begin with `//!` and what lives here")).collect()
+    without.map(|text| complain(text, 1, "begin with `//!` and the contents of the file")).collect()
 }
 
-/// Complains about file names that say nothing.
+/// Complains about file names that do not describe the contents.
 pub fn file_names_describe_their_contents(tree: &Tree) -> Vec<String> {
     let empty = |text: &&Text| EMPTY_NAMES.iter().any(|name| text.stem().contains(name));
-    tree.ending(".rs").filter(empty).map(|text| complain(text, 1, "call it after what it is about")).collect()
+    tree.ending(".rs")
+        .filter(empty)
+        .map(|text| complain(text, 1, "name the file after its contents"))
+        .collect()
 }
 
 /// Maximum number of characters in a line; code is slightly shorter (`rustfmt.toml`), but no tool formats comments.
@@ -106,7 +109,7 @@ pub fn comments_keep_within_the_width(tree: &Tree) -> Vec<String> {
                 complaints.push(complain(
                     text,
                     number,
-                    &format!("a comment of {width} characters: {WIDTH} at most"),
+                    &format!("the comment has {width} characters, more than {WIDTH}"),
                 ));
             }
         }
@@ -141,9 +144,9 @@ pub fn pure_crates_do_not_query_the_host(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in PURE.iter().flat_map(|name| sources_of(tree, name)) {
         for (number, line) in text.code() {
-            // Such a grouped import would hide the imported modules.
+            // A grouped import would hide the imported modules from this rule.
             if line.trim_start().starts_with("use std::{") {
-                complaints.push(complain(text, number, "import each module of std by itself"));
+                complaints.push(complain(text, number, "import each module of std separately"));
             }
             for (word, instead) in IMPURE {
                 let word_is_whole = line.match_indices(word).any(|(at, _)| begins_a_word(line, at));
@@ -167,7 +170,7 @@ pub fn the_file_system_never_inspects_a_payload(tree: &Tree) -> Vec<String> {
     for text in crates.iter().flat_map(|name| sources_of(tree, name)) {
         for (number, line) in text.code() {
             if let Some(look) = LOOKS.iter().find(|look| line.contains(**look)) {
-                complaints.push(complain(text, number, &format!("{look} looks into a payload")));
+                complaints.push(complain(text, number, &format!("{look} reads the contents of a payload")));
             }
         }
     }
@@ -181,7 +184,7 @@ pub fn layout_never_waits(tree: &Tree) -> Vec<String> {
         .flat_map(|text| text.code().map(move |(number, line)| (text, number, line)));
     lines
         .filter(|(.., line)| waits(line))
-        .map(|(text, number, _)| complain(text, number, "no waiting here"))
+        .map(|(text, number, _)| complain(text, number, "layout code must not wait"))
         .collect()
 }
 
@@ -196,14 +199,14 @@ pub fn unsafe_code_is_only_in_listed_files(tree: &Tree) -> Vec<String> {
                 complaints.push(complain(
                     text,
                     number,
-                    "unsafe code needs an argument and an entry in the crate tidy",
+                    "unsafe code needs a comment with the reason, and an entry in the crate tidy",
                 ));
             }
             None if MAY_BE_UNSAFE.contains(&text.path.as_str()) => {
                 complaints.push(complain(
                     text,
                     1,
-                    "no longer unsafe: take it off the list in the crate tidy",
+                    "the file has no unsafe code any more: remove it from the list in the crate tidy",
                 ));
             }
             _ => {}
@@ -233,7 +236,7 @@ mod tests {
         let (fits, long) = (format!("//! {}\n", "x".repeat(116)), format!("    // {}\n", "ä".repeat(114)));
         let tree = Tree::of(&[("crates/x/src/a.rs", &fits), ("crates/x/src/b.rs", &long)]);
         let complaints = comments_keep_within_the_width(&tree);
-        assert_eq!(complaints, ["crates/x/src/b.rs:1: a comment of 121 characters: 120 at most"]);
+        assert_eq!(complaints, ["crates/x/src/b.rs:1: the comment has 121 characters, more than 120"]);
     }
 
     #[test]

@@ -40,7 +40,8 @@ impl Tree {
         Tree { texts: texts.iter().map(text).collect() }
     }
 
-    /// Adds the texts of a folder and of those below it; of its entries only those in `only`, unless that is empty.
+    /// Adds the texts of a folder and its subfolders. If `only` is not empty, considers only these entries of the
+    /// folder.
     fn add_folder(&mut self, root: &Path, folder: &str, only: &[&str]) -> io::Result<()> {
         for entry in fs::read_dir(root.join(folder))? {
             let entry = entry?;

@@ -1,4 +1,4 @@
-//! The project follows the rules of its code base.
+//! Tests that the project follows the rules of its code base.
 
 use std::path::{Path, PathBuf};
 

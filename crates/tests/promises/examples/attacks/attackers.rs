@@ -19,23 +19,23 @@ use real::{Driver, Limits, RealMachine, Settings};
 use crate::common::stranger::join_address;
 use crate::{AGENT, LARGE, LARGE_BLOCK, LARGE_BYTES, end_with_parent, settings};
 
-/// Number of the first attacking node.
+/// Node number of the first attacker; the others follow.
 const ATTACKERS: u64 = 1000;
 
-/// Activity of an attacker until it is killed.
+/// Activity of attackers until they are killed.
 pub(crate) enum Attack {
-    /// Clients of the agent, which have its key.
+    /// A number of clients of the agent, which have its key.
     Clients(u64, fn(Attacker) -> Pin<Box<dyn Future<Output = ()>>>),
-    /// Threads with sockets, which repeat this.
+    /// A number of threads with sockets, which repeat this function.
     Sockets(u64, fn(SocketAddr, u64) -> io::Result<()>),
 }
 
 use Attack::{Clients, Sockets};
 
 pub(crate) const ATTACKS: [(&str, Attack); 21] = [
-    ("100 clients, lists not taken", Clients(100, |it| Box::pin(commands_not_taken(it, list)))),
+    ("100 clients, answers to lists not received", Clients(100, |it| Box::pin(commands_not_taken(it, list)))),
     (
-        "100 clients, examinations not taken",
+        "100 clients, answers to examinations not received",
         Clients(100, |it| Box::pin(commands_not_taken(it, |_| Request::Examine))),
     ),
     ("4,000 selections of alternate bytes", Clients(1, |it| Box::pin(selections(it)))),
@@ -46,7 +46,7 @@ pub(crate) const ATTACKS: [(&str, Attack); 21] = [
     ("fences", Clients(1, |it| Box::pin(fences(it)))),
     ("`stuck_when_gone`", Clients(2, |it| Box::pin(stuck_when_gone(it)))),
     ("`memget_never_answered`", Clients(1, |it| Box::pin(memget_never_answered(it)))),
-    ("`queue_full`: 70,000 reads not taken", Clients(1, |it| Box::pin(queue_full(it)))),
+    ("`queue_full`: 70,000 answers to reads not received", Clients(1, |it| Box::pin(queue_full(it)))),
     ("`pieces_of_one_byte`", Clients(64, |it| Box::pin(collectives(it, 1, false)))),
     ("`pieces_queued`", Clients(64, |it| Box::pin(collectives(it, 1, true)))),
     ("`collectives_never_answered`", Clients(16, |it| Box::pin(collectives(it, LARGE_BLOCK / 64, false)))),
@@ -55,7 +55,7 @@ pub(crate) const ATTACKS: [(&str, Attack); 21] = [
     ("random bytes", Sockets(4, random_bytes)),
     ("damaged headers", Clients(4, |it| Box::pin(damaged_headers(it)))),
     ("clients that leave 20,000 reads", Clients(2, |it| Box::pin(reads_of_the_gone(it)))),
-    ("promotions beside 60,000 reads", Clients(1, |it| Box::pin(promotions(it)))),
+    ("promotions during 60,000 reads", Clients(1, |it| Box::pin(promotions(it)))),
     ("greedy client, 256 reads at a time", Clients(1, |it| Box::pin(greedy(it)))),
 ];
 
@@ -99,7 +99,7 @@ pub(crate) fn attack(name: &str, address: SocketAddr, locked: FileNumber) {
     }
 }
 
-/// Starts a node with little room for answers that it does not receive.
+/// Starts a node with little memory for answers that it does not receive.
 async fn start(node: u64, address: SocketAddr) -> machine::Result<RealMachine> {
     let limits = Limits { receive_bytes: 4 << 20, ..Limits::default() };
     RealMachine::start(Settings { limits, ..settings(NodeId(node), address) }).await
@@ -112,7 +112,7 @@ pub(crate) struct Attacker {
     rank: u64,
     /// All attacking nodes.
     members: Rc<[u64]>,
-    /// A file with a name.
+    /// A file in the namespace.
     locked: FileNumber,
 }
 

@@ -4,13 +4,13 @@
 //! attackers run in another process, with a lower priority, because in reality they would have other computers. A
 //! client connects during the attack and makes 48 reads of 64 KiB a second at random places. A read does not wait for
 //! earlier reads, and its latency counts from the time at which it is due. Then the attackers are killed. Each agent is
-//! attacked twice: memory kept for later requests does not grow the second time.
+//! attacked twice, to distinguish memory that is kept for reuse (which does not grow in the second attack) from a leak.
 //!
 //! Prints for each attack:
 //!
 //! - reads a second, and the 99th percentile of their latencies
 //! - peak memory of the agent, and its memory before, after the first and after the second attack
-//! - seconds from the end of the second attack to that last measurement
+//! - seconds from the end of the second attack to the last measurement of the memory
 //!
 //! ```text
 //! cargo run --release -p promises --example attacks -- [part of an attack's name]
@@ -55,7 +55,7 @@ const SECONDS: u64 = 8;
 const BLOCK: u64 = 64 << 10;
 const LARGE_BLOCK: u64 = 1 << 20;
 
-/// Blocks in the agent's cache: fewer than both files have, so that the cache is full from the beginning.
+/// Blocks in the agent's cache: fewer than each file has, so that the cache is full from the beginning.
 const CACHE_BLOCKS: usize = 128;
 
 /// File of the client.
@@ -68,7 +68,7 @@ const LARGE_BYTES: u64 = 80 << 20;
 /// Time limit of a client for all its requests together.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Time limit for the release of the agent's memory, and the tolerated remainder in MB.
+/// Time limit for the release of the agent's memory, and the tolerated growth in MB.
 const BACK: (Time, f64) = (Time::from_secs(10), 16.0);
 
 fn main() {
@@ -129,7 +129,7 @@ fn measure(name: &str, attacked: bool) {
 /// Results of one attack.
 struct Round {
     load: Load,
-    /// Seconds from the end of the attack to a measurement of the agent's memory, and the memory in MB.
+    /// Seconds from the end of the attack to the measurement of the agent's memory, and that memory in MB.
     left: (f64, f64),
 }
 
@@ -153,7 +153,7 @@ impl Round {
     }
 }
 
-/// Process of this program, which ends with this one.
+/// Child process that runs this program and ends with this process.
 struct Running {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -169,7 +169,7 @@ impl Running {
         Running { process, output }
     }
 
-    /// Returns attackers that have begun.
+    /// Starts attackers, and returns when they have begun.
     fn attackers(name: &str, address: SocketAddr, number: FileNumber) -> Self {
         let (address, number) = (address.to_string(), number.0.to_string());
         let mut attackers =
@@ -179,7 +179,7 @@ impl Running {
         attackers
     }
 
-    /// Returns the next line that it prints.
+    /// Returns the next line that the child process prints.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
@@ -206,7 +206,7 @@ impl Drop for Running {
     }
 }
 
-/// Ends this process with its parent.
+/// Makes this process end with its parent.
 fn end_with_parent() {
     thread::spawn(|| {
         let _ = io::stdin().read_to_end(&mut Vec::new());
@@ -250,8 +250,8 @@ fn as_client<T: 'static, F: Future<Output = T>>(
     done.ok().flatten()
 }
 
-/// Creates the files of the client and of the attackers, and fills the cache of the agent. All requests for a file are
-/// made at the same time, so that the agent holds the spare memory that it keeps for bursts.
+/// Creates the files of the client and of the attackers, and fills the cache of the agent. Makes all requests for a
+/// file at the same time, so that the agent allocates the memory that it keeps for bursts.
 async fn prepare(machine: RealMachine) -> FileNumber {
     let client = Client::connect(machine, vec![AGENT], ClientSettings::agent()).await.expect("it serves");
     let memory = Memory::real(vec![7; LARGE_BLOCK as usize]);
@@ -264,7 +264,7 @@ async fn prepare(machine: RealMachine) -> FileNumber {
         let reads = parts().map(|offset| file.read(offset, LARGE_BLOCK, &memory, 0));
         try_join_all(reads).await.expect("read");
     }
-    // The number of files that fills an answer.
+    // Enough files to fill the answer to a list request.
     for number in 100..1100 {
         let file = open(&client, FileId(number), BLOCK, 0).await.expect("opened");
         file.make_stripes().await.expect("room");
@@ -319,7 +319,7 @@ impl Load {
     }
 }
 
-/// Makes `due` reads at their times. Without the file, all fail.
+/// Makes `due` reads at their due times. If the file cannot be opened, counts all as failed.
 async fn read_paced(machine: RealMachine, due: u64) -> Load {
     try_read_paced(machine, due).await.unwrap_or_default()
 }
