@@ -174,7 +174,7 @@ impl<'a, R: BufRead> Streams<'a, R> {
         Streams { stream: Some(BzDecoder::new(Cursor::new(Vec::new()).chain(input))), has_more }
     }
 
-    /// Continues with the next stream, or ends the reader if there is none.
+    /// Continues with the next stream. Without another stream, ends the reader.
     fn go_on(&mut self, behind: Chain<Cursor<Vec<u8>>, R>) -> io::Result<()> {
         // The decoder has consumed all of the start mark, so all further bytes are in the input.
         let (_, mut input) = behind.into_inner();

@@ -258,7 +258,7 @@ unsafe extern "C" fn pdiol_fflush(file: *const Handle) -> c_int {
     }
     for handle in process::open_files() {
         let mut held = Held::take(&handle);
-        // A file that another thread has closed meanwhile has been written by that close.
+        // If another thread has closed the file since then, the close has written its data.
         if held.stream().is_open() {
             outcome = outcome.and(held.stream().flush());
         }

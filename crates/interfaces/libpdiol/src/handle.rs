@@ -1,7 +1,7 @@
 //! Open file behind a `PFS_FILE *`: the front, the lock, and the stream that the lock protects.
 //!
-//! The `unsafe` code in this module is sound for these reasons: only [`Held`] gives access to the stream, a thread with
-//! a `Held` holds the lock, and work on a stream never calls back into this module.
+//! The `unsafe` code in this module is sound: only [`Held`] gives access to the stream, a thread with a `Held` holds
+//! the lock, and work on a stream never calls back into this module.
 
 #![expect(unsafe_code, reason = "only the thread with the lock uses the stream: see above")]
 

@@ -171,7 +171,7 @@ impl MountedTree {
         self.node.tree()
     }
 
-    /// Converts an outcome to one for the kernel. Reports unexpected errors, with the subject `what`.
+    /// Converts an outcome to one for the kernel. Reports unexpected errors, with their subject.
     pub(crate) fn settle<T>(&self, what: impl Display, outcome: fs::Result<T>) -> Outcome<T> {
         let error = match outcome {
             Ok(done) => return Ok(done),
@@ -334,7 +334,7 @@ impl MountedTree {
     }
 
     /// Makes the kernel drop its pages of an open file. A separate thread waits until the pages are dropped, because
-    /// this thread must meanwhile supply pages in flight.
+    /// this thread must supply pages in flight during that time.
     async fn drop_pages(&self, file: &OpenTreeFile<RealMachine>) {
         let known = CachedVersion::of(file);
         let (number, notifier) =

@@ -91,12 +91,12 @@ impl Session {
         self.node.call(&name, move |node| async move { contents::stat(&node.client, &owned, &path).await })
     }
 
-    /// Removes a file, or what is left of a damaged one.
+    /// Removes a file, or the remaining parts of a damaged file.
     pub fn unlink(&self, name: &str) -> Result<()> {
         self.unlink_path(name.as_bytes())
     }
 
-    /// Removes a file, or what is left of a damaged one, by a path that need not be UTF-8.
+    /// Removes a file, or the remaining parts of a damaged file, by a path that need not be UTF-8.
     pub fn unlink_path(&self, path: &[u8]) -> Result<()> {
         let (name, path) = (String::from_utf8_lossy(path).into_owned(), path.to_vec());
         let owned = name.clone();

@@ -114,7 +114,7 @@ impl NodeThread {
         let is_traced = settings.trace.is_some();
         let queue = writes.clone();
         let node = move || {
-            // After a successful start the receiver is dropped, and nobody receives the outcome.
+            // After a successful start the receiver is dropped, so this outcome is lost.
             let _ = sender.clone().send(run(settings, keys, queue, taken, sender));
         };
         let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));

@@ -211,8 +211,8 @@ pub fn lost_data_are_not_a_hole(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// When a write-through of a block or a part of one completes, its data are on the disk; if the disk has failed, the
-/// write-through fails at once. This holds despite concurrent writes to the same block.
+/// A write-through of a block, or of a part of a block, completes when its data are on the disk. If the disk has
+/// failed, the write-through fails at once. This holds despite concurrent writes to the same block.
 pub fn a_completed_write_through_is_at_the_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);

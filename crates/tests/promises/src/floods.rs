@@ -83,7 +83,7 @@ pub fn selecting_the_same_bytes_repeatedly_is_rejected(testbed: &impl Testbed, b
     });
 }
 
-/// Clients can form teams and jobs even if a few other clients form as many as they can.
+/// Clients can form teams and jobs even if a few other clients form the maximum number.
 pub fn no_client_can_take_all_teams_and_jobs(testbed: &impl Testbed, base: Base) {
     run(testbed, 8, move |nodes| async move {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;

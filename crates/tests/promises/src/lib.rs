@@ -1005,7 +1005,7 @@ pub fn calls_to_a_disconnected_io_node_fail(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// When an I/O node has stopped, all accepted data are on its disk, whether a client has flushed them or not.
+/// A stopping I/O node writes all accepted data to its disk, even if no client has flushed them.
 pub fn a_stopping_io_node_writes_accepted_data_to_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (io_node, stopped) = (nodes[0].clone(), Rc::new(Condition::new()));

@@ -112,7 +112,7 @@ pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base)
         write(&file, 0, &[2; 30]).await;
         // The client has renewed its lease, and renews it again in a second.
         wait(&nodes[3], Duration::from_millis(100)).await;
-        // Advance the clock of the metadata server: it has not heard of the client for a long time, while for the
+        // Advance the clock of the metadata server: for the server the client was silent for a long time, while for the
         // client the lock is new.
         let metadata_server =
             nodes.iter().find(|node| node.node() == one.metadata_server()).expect("one of them");

@@ -632,8 +632,8 @@ pub fn every_later_open_reads_closed_and_flushed_data(testbed: &impl Testbed, ba
     });
 }
 
-/// While a client appends to a file, or writes without a flush, a reader with a new or an old handle sees a prefix of
-/// the written data and no other bytes, and sees all of them after a short time.
+/// While a client appends to a file, or writes without a flush, a reader sees a prefix of the written data and no other
+/// bytes. The reader sees all data after a short time, with a new or an old handle.
 pub fn a_reader_sees_no_unwritten_bytes(testbed: &impl Testbed, base: Base) {
     const PIECE: u64 = BLOCK / 3;
     run(testbed, 5, move |nodes| async move {
@@ -1061,7 +1061,7 @@ pub fn a_flush_does_not_wait_for_later_writes(testbed: &impl Testbed, base: Base
     });
 }
 
-/// If an older state of the metadata server's store is restored, names that reappear still have their contents: neither
+/// If an older state of the metadata server's store is restored, names that reappear still have their contents. Neither
 /// a client that had removed such a name nor the last close of the file deletes the contents. Later changes have other
 /// version numbers than the lost changes.
 pub fn restored_names_have_their_contents(testbed: &impl Testbed, base: Base) {

@@ -290,8 +290,8 @@ fn a_read_waits_for_few_writes_of_others() {
     simulation.run(test).expect("no task fails");
 }
 
-/// Cuts the power of an I/O node at some time and checks a numbered file: flushed data exist, lost data are reported to
-/// their writer once, and in the other ranges clients read written data or zeros.
+/// Cuts the power of an I/O node at some time and checks a numbered file. Flushed data exist, and lost data are
+/// reported to their writer once. In the other ranges clients read written data or zeros.
 fn lose_power_with_numbered_files(seed: u64) -> (bool, bool) {
     const BYTES: u64 = 3000;
     let description = MachineDescription::load("cluster-switch").expect("built in");
