@@ -44,8 +44,7 @@ pub fn every_promise_is_checked_in_both_configurations(tree: &Tree) -> Vec<Strin
     for (path, signs) in CHECKED {
         let text = tree.get(path).map_or("", |text| &text.text);
         let missing = signs.iter().filter(|sign| !text.contains(**sign));
-        defects
-            .extend(missing.map(|sign| format!("{path}: `{sign}` is missing: are all promises checked?")));
+        defects.extend(missing.map(|sign| format!("{path}: `{sign}` is missing: are all promises checked?")));
     }
     defects
 }
