@@ -1,7 +1,7 @@
 //! Sets the soname under which linked programs look for the shared library.
 
 fn main() {
-    // The number changes if programs must be recompiled.
+    // Change the number if programs must be recompiled.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libtlv.so.0");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -1,4 +1,4 @@
-/* tlv.h - records what the threads of a program do, for the Thread Log Viewer.
+/* tlv.h - records the activities of the threads of a program, for the Thread Log Viewer.
  *
  *     TLV_Initialize("sort");                        // sort.tlv; this thread is recorded
  *     int merge = tlv_state("merge", NULL, TLV_BLUE);
@@ -9,10 +9,11 @@
  *     TLV_Finalize();
  *
  * Compile and link with: cc program.c $(pkg-config --cflags --libs tlv)
- * Look at it with: starfish view sort.tlv
+ * View the trace with: starfish view sort.tlv
  *
- * Functions that give an int give 0, or what they are asked for, or else -1; then errno is set, and tlv_strerror() says
- * why. With TLV=off in the environment all of them succeed and nothing is recorded. tlv(7) is an overview.
+ * Functions that return an int return 0 or the requested number, or -1 on failure. On failure they set errno, and
+ * tlv_strerror() returns the reason. With TLV=off in the environment, all functions succeed and record nothing. tlv(7)
+ * is an overview.
  */
 #ifndef TLV_H
 #define TLV_H
@@ -24,8 +25,8 @@
 extern "C" {
 #endif
 
-/* Colours: any 0xRRGGBB. Those with a name can be told apart by people who see colours differently (Okabe and Ito). */
-#define TLV_ANY_COLOUR (-1) /* the viewer's choice */
+/* Colours: any 0xRRGGBB. Colour-blind people can distinguish the named colours (palette of Okabe and Ito). */
+#define TLV_ANY_COLOUR (-1) /* the viewer chooses the colour */
 #define TLV_RED 0xd55e00
 #define TLV_ORANGE 0xe69f00
 #define TLV_YELLOW 0xf0e442
@@ -36,45 +37,47 @@ extern "C" {
 #define TLV_BLACK 0x000000
 #define TLV_GREY 0x999999
 
-/* Beginning and end. The file is NAME.tlv, or what TLV_FILE says. The thread that begins is recorded. */
+/* Start and end of the recording. The file is NAME.tlv, or the file that TLV_FILE names. The thread that starts the
+ * recording is recorded. */
 int TLV_Initialize(const char *name);
 int TLV_Finalize(void);
 
-/* The functions of the thesis: states by the numbers of the events that begin and end them. A thread that was not added
- * is not recorded. */
+/* Functions of the thesis: a program declares a state by the numbers of the events that begin and end it. A thread is
+ * recorded only after TLV_AddThread(). */
 int TLV_AddState(int begin, const char *begin_name, int end, const char *end_name, int colour);
 int TLV_AddThread(void);
 int TLV_Record(int event);
 
-/* States by themselves. They nest, and a thread that begins one is recorded from then on. What is declared again is the
- * same. Those that are declared have numbers from 0 on. */
-int tlv_state(const char *name, const char *category, int colour); /* category: for filters, or NULL */
+/* States without event numbers. States nest. A thread is recorded from its first tlv_begin() on. A repeated declaration
+ * of a state returns the same number; numbers begin at 0. */
+int tlv_state(const char *name, const char *category, int colour); /* category, for filters: may be NULL */
 int tlv_begin(int state);
 int tlv_end(int state);
 
-/* What differs from time to time: numbers and texts that belong to the state this thread began last. */
+/* Arguments: numbers and texts that describe one occurrence of a state: the state that this thread began last. */
 int tlv_argument(const char *name);
 int tlv_number(int argument, int64_t value);
 int tlv_real(int argument, double value);
-int tlv_text(int argument, const char *text); /* 500 bytes of it */
+int tlv_text(int argument, const char *text); /* truncated to 500 bytes */
 
-/* Numbers over time, such as the length of a queue. */
-int tlv_counter(const char *name, const char *unit); /* unit: or NULL */
+/* Counters: numbers over time, such as the length of a queue. */
+int tlv_counter(const char *name, const char *unit); /* unit may be NULL */
 int tlv_count(int counter, int64_t value);
 int tlv_count_real(int counter, double value);
 
-/* From one thread to another, also of another process: what leaves here arrives there by the same number. */
-uint64_t tlv_flow(void); /* a new one */
+/* Flows: something passes from one thread to another, possibly in another process, such as a message. Sender and
+ * receiver record the same number. */
+uint64_t tlv_flow(void); /* returns a new number */
 int tlv_flow_out(uint64_t flow);
 int tlv_flow_in(uint64_t flow);
 
-/* Records this thread from now on, and calls it so; NULL: by the name the system has for it. */
+/* Records this thread from now on, under this name; if NULL, under its name in the system. */
 int tlv_thread(const char *name);
 
-/* The last error of this thread, in words, until its next one. Never NULL. */
+/* Returns the text of the last error of this thread, valid until its next error. Never NULL. */
 const char *tlv_strerror(void);
 
-/* Switched off, a record is a look at this: what follows is how, and not part of the interface. */
+/* With recording off, a record only checks this variable. The rest of the C part is not part of the interface. */
 #if defined(__GNUC__)
 
 extern const int tlv_is_off_;
@@ -102,7 +105,7 @@ static inline int tlv_off_(void)
 
 namespace tlv {
 
-/* A state that this thread is in until the end of the block:
+/* State of this thread until the end of the block:
  *
  *     static const int merge = tlv_state("merge", nullptr, TLV_BLUE);
  *     tlv::scope in_merge(merge);

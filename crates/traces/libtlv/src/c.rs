@@ -3,7 +3,7 @@
 //! Each converts C arguments and calls the crate `tlv`. The `unsafe` code here is inherent to a C interface: pointers
 //! are NUL-terminated strings, or null, which is rejected or has a meaning stated in the header.
 
-#![expect(unsafe_code, reason = "a face for C: see above")]
+#![expect(unsafe_code, reason = "an interface for C: see above")]
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -14,7 +14,7 @@ use tlv::{
 
 use crate::failure;
 
-/// 1 if the user has switched recording off: the header's inline functions then return without a call.
+/// 1 if the user has switched recording off: the inline functions of the header then return at once.
 #[unsafe(no_mangle)]
 static tlv_is_off_: AtomicI32 = AtomicI32::new(0);
 
@@ -38,7 +38,8 @@ fn recorded(outcome: Result<(), Refused>) -> c_int {
     }
 }
 
-/// Runs `work` with the number of a declared object. Rejects -1, the result of a failed declaration.
+/// Runs `work` with the number of a declared state, counter or argument. Rejects -1, the result of a failed
+/// declaration.
 #[inline]
 fn with_declared(number: c_int, work: impl FnOnce(u32) -> Result<(), Refused>) -> c_int {
     match u32::try_from(number) {
@@ -66,7 +67,7 @@ unsafe fn string(text: *const c_char, what: &str) -> Result<String> {
 /// Copies a caller's optional string.
 ///
 /// # Safety
-/// As of [`string`].
+/// As for [`string`].
 unsafe fn string_if_any(text: *const c_char) -> Result<Option<String>> {
     // SAFETY: promised by the caller.
     if text.is_null() { Ok(None) } else { unsafe { string(text, "a text") }.map(Some) }
@@ -213,7 +214,7 @@ unsafe extern "C" fn TLV_AddState(
     end_name: *const c_char,
     number: c_int,
 ) -> c_int {
-    // SAFETY: strings, as the header requires. The name of the end adds nothing to the state's name.
+    // SAFETY: strings, as the header requires. The name of the end is checked, but not recorded.
     let names = unsafe {
         string(begin_name, "the name of a state")
             .and_then(|name| string(end_name, "the name of a state's end").map(|_| name))
@@ -236,7 +237,7 @@ extern "C" fn TLV_Record(event: c_int) -> c_int {
 }
 
 /// # Safety
-/// No requirements: the text belongs to this thread until its next error.
+/// No requirements. The text is valid until the next error of this thread.
 #[unsafe(no_mangle)]
 extern "C" fn tlv_strerror() -> *const c_char {
     failure::last()

@@ -12,14 +12,14 @@ thread_local! {
     static LAST: RefCell<Last> = const { RefCell::new(Last::Nothing) };
 }
 
-/// Last error of a thread. Rejected records may be very frequent, so their text is made only on request.
+/// Last error of a thread. Rejected records can be very frequent, so their text is composed only on request.
 enum Last {
     Nothing,
     Refused(Refused),
     Text(CString),
 }
 
-/// Returns the text of this thread's last error, valid until the next one; null while the thread ends.
+/// Returns the text of the last error of this thread, valid until its next error; null while the thread is ending.
 pub(crate) fn last() -> *const c_char {
     let text = |last: &RefCell<Last>| {
         let mut last = last.borrow_mut();
@@ -44,7 +44,7 @@ fn c_string(text: &str) -> CString {
 }
 
 fn remember(last: Last) {
-    // A thread that is ending needs no text.
+    // Ignore a failure: an ending thread needs no text.
     let _ = LAST.try_with(|cell| cell.replace(last));
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the text for C, from its place at that time.
+    /// Returns the text for C, and checks that it is the stored one.
     fn text() -> String {
         let given = last();
         LAST.with_borrow(|last| match last {

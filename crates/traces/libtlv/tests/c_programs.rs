@@ -1,6 +1,6 @@
-//! C and C++ programs, compiled against the header and run; their recordings are read back.
+//! Compiles C and C++ programs with the header, runs them, and checks their traces.
 //!
-//! Programs in `tests/c` check themselves, with the compiler's sanitizers.
+//! Programs in `tests/c` check the results of their calls, and run with the sanitizers of the compiler.
 
 #[path = "../../../interfaces/libpdiol/tests/common/c_library.rs"]
 mod c_library;
@@ -28,7 +28,7 @@ fn libraries() -> &'static Path {
     FOUND.get_or_init(|| installed("tlv"))
 }
 
-/// Program in a separate directory for its traces.
+/// Compiled program, with a directory for its traces.
 struct Program {
     directory: TempDir,
     path: PathBuf,
@@ -72,7 +72,7 @@ impl Program {
         trace::read(name, file).expect("a trace")
     }
 
-    /// Returns the traces in its directory.
+    /// Returns the file names of the traces in its directory.
     fn traces(&self) -> Vec<String> {
         let entries = fs::read_dir(self.directory.path()).expect("a directory");
         let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
@@ -188,7 +188,7 @@ fn programs_with_and_without_pie_find_the_switch() {
         let program = Program::compile("cc", "crates/traces/libtlv/tests/c/off.c", &[&options]);
         succeed(program.command().env("TLV", "off"));
         let output = program.command().output().expect("the program");
-        assert!(!output.status.success(), "it is meant for TLV=off");
+        assert!(!output.status.success(), "the program must fail without TLV=off");
     }
 }
 
@@ -200,7 +200,7 @@ fn threads_and_processes_may_end_without_a_call() {
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         if how == "wait to be killed" {
             assert_eq!((&mut lines).take(20).filter_map(Result::ok).count(), 20);
-            child.kill().expect("it is there");
+            child.kill().expect("the program runs");
         }
         child.wait().expect("it ends");
         let timeline = program.read("ends.tlv");
@@ -305,7 +305,7 @@ fn documented() -> Vec<String> {
 fn the_installed_library_has_a_pkg_config_file_and_man_pages() {
     let directory = tempfile::tempdir().expect("a directory");
     let staged = directory.path().join("staged");
-    let built = libraries().parent().expect("a directory within that");
+    let built = libraries().parent().expect("a parent directory");
     let mut install = Command::new(root().join("packaging/install-library.sh"));
     succeed(install.arg("tlv").arg(built).arg("/opt/tlv").env("DESTDIR", &staged));
     let prefix = staged.join("opt/tlv");
@@ -317,7 +317,7 @@ fn the_installed_library_has_a_pkg_config_file_and_man_pages() {
         let target = page.strip_prefix(".so ").map_or("man3", str::trim);
         assert!(prefix.join("share/man").join(target).exists(), "{function}: {page}");
     }
-    // Compiled with the options that pkg-config reports.
+    // Compile with the options that pkg-config reports.
     let path = directory.path().join("psrs");
     let mut compile = Command::new("cc");
     compile.arg("-I").arg(prefix.join("include")).arg(root().join("examples/c/psrs.c"));

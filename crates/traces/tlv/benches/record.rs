@@ -1,10 +1,10 @@
-//! Cost of a record: alone, with several concurrent threads, and switched off.
+//! Cost of a record: in one thread, in several concurrent threads, and with recording off.
 //!
 //!     cargo bench -p tlv --bench record
 //!
-//! Each thread records in bursts that fit its buffer, and pauses in between until the writer has run, like a program
-//! that works between its records. A figure is the median over all bursts, per record or per scope. It includes the
-//! cost of the empty loop.
+//! Each thread records in bursts that fit its buffer, and pauses between bursts until the writer has run, like a
+//! program that works between its records. Each printed time is the median over all bursts, per record or per scope,
+//! and includes the cost of the loop.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use tlv::{Recording, Settings, State, StateInfo};
 
-/// Number of records in half of a buffer: few enough that the buffer drops no record.
+/// Number of records in a burst: a quarter of the buffer for records, half of it for scopes, so that no record is
+/// dropped.
 const BURST: usize = 16_000;
 const BURSTS: usize = 15;
 
@@ -39,7 +40,7 @@ fn main() {
         let file = recording.file().map(Path::to_owned);
         recording.finish().expect("room on the disk");
         if let Some(file) = file {
-            let trace = trace::read("bench", File::open(&file).expect("it is there")).expect("a trace");
+            let trace = trace::read("bench", File::open(&file).expect("the file")).expect("a trace");
             let dropped: u64 = trace.threads.iter().map(|thread| thread.dropped).sum();
             println!("  {} spans recorded, {dropped} records dropped", trace.spans.state.len());
         }

@@ -7,7 +7,7 @@ use trace::{Amount, Colour, CounterId, CounterInfo, NameId, StateId, StateInfo};
 
 use crate::{declared, record};
 
-/// Number of an object, assigned by its declaration at the first use.
+/// Number of a state, counter or name, assigned by its declaration at the first use.
 #[derive(Debug)]
 struct Once(AtomicU32);
 
@@ -20,8 +20,8 @@ impl Once {
         Once(AtomicU32::new(Self::NOT_YET))
     }
 
-    /// Returns the number, or `None` if `declare` returned none. If two threads declare at the same time, both get the
-    /// same number.
+    /// Returns the number, or `None` if `declare` returned none. If two threads call `declare` at the same time, both
+    /// get the same number.
     #[inline]
     fn get_or(&self, declare: impl FnOnce() -> Option<u32>) -> Option<u32> {
         match self.0.load(Ordering::Relaxed) {
@@ -114,7 +114,7 @@ impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
         if let Some(state) = self.state {
-            // A record without room is counted as dropped.
+            // If the ring is full, the record is counted as dropped.
             let _ = record::end(state);
         }
     }
@@ -156,7 +156,7 @@ impl Counter {
         if record::is_recording()
             && let Some(id) = self.id()
         {
-            // A record without room is counted as dropped.
+            // If the ring is full, the record is counted as dropped.
             let _ = record::count(id, value.into());
         }
     }
@@ -204,18 +204,18 @@ impl Argument {
         if record::is_recording()
             && let Some(id) = self.id()
         {
-            // A record without room is counted as dropped.
+            // If the ring is full, the record is counted as dropped.
             let _ = record::argue(id, value.into());
         }
     }
 
-    /// Adds this text to the state that this thread began last; keeps [`crate::TEXT_BYTES`] bytes of it.
+    /// Adds this text, truncated to [`crate::TEXT_BYTES`] bytes, to the state that this thread began last.
     #[inline]
     pub fn text(&self, value: &str) {
         if record::is_recording()
             && let Some(id) = self.id()
         {
-            // A record without room is counted as dropped.
+            // If the ring is full, the record is counted as dropped.
             let _ = record::argue_text(id, value.as_bytes());
         }
     }

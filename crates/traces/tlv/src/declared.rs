@@ -1,8 +1,8 @@
 //! Declarations of this process: states, counters, names of arguments, and the numbered events of `TLV_AddState`.
 //!
 //! Declarations last as long as the process, with or without a recording, so that an assigned number stays valid; each
-//! file gets all of them. Declaring the same object again returns the same number, so that a program may declare it at
-//! the place of its use.
+//! file contains all of them. Declaring the same object again returns the same number, so that a program may declare it
+//! at the place of its use.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,8 @@ use trace::{CounterId, CounterInfo, NameId, StateId, StateInfo};
 
 use crate::error::{Error, Result, invalid};
 
-/// Limit of states, and also of counters and of names: a program beyond it makes up a name for each value.
+/// Maximum number of states, and also of counters and of names. A program that exceeds the limit probably makes a new
+/// name for each value.
 pub const DECLARATIONS_MAX: usize = 1 << 16;
 
 /// Effect of a numbered event on its thread.
@@ -88,14 +89,14 @@ impl Declarations {
         if begin == end {
             return Err(invalid(
                 format!("event {begin}"),
-                "the start and the end of a state need different events",
+                "the begin and the end of a state need different events",
             ));
         }
         let known = self.state_ids.get(&(info.name.clone(), info.category.clone())).copied();
         for (event, is_begin) in [(begin, true), (end, false)] {
             let meaning = |id| if is_begin { EventMeaning::Begins(id) } else { EventMeaning::Ends(id) };
             if self.events.get(&event).is_some_and(|&other| Some(other) != known.map(meaning)) {
-                return Err(invalid(format!("event {event}"), "it already belongs to another state"));
+                return Err(invalid(format!("event {event}"), "this event already belongs to another state"));
             }
         }
         if self.events.len() + 2 > 2 * DECLARATIONS_MAX {

@@ -1,19 +1,19 @@
 //! Entries in a thread's ring: events packed into slots of two words.
 //!
 //! ```text
-//!   word 0   ticks; 0 if it belongs to the time of the entry before
+//!   word 0   ticks; 0 if the entry has the time of the previous entry
 //!   word 1   kind (8 bits) | slots that follow (8) | processor (16) | number (32)
 //! ```
 //!
-//! The number is that of a state, event, counter or name. The following slots hold larger contents: a value, the number
+//! The number identifies a state, event, counter or name. The following slots hold larger contents: a value, the number
 //! of a flow, or a text (its length in the first word, then its bytes).
 
 use trace::Amount;
 
-/// Limit in bytes of an argument's text. Longer ones are truncated.
+/// Maximum length in bytes of an argument's text. Longer texts are truncated.
 pub const TEXT_BYTES: usize = 500;
 
-/// Maximum number of slots of an entry: one with a text of full length. The length takes a word.
+/// Maximum number of slots of an entry: those of a text of maximum length. The length of the text takes one word.
 pub(crate) const SLOTS_MAX: usize = 1 + (8 + TEXT_BYTES).div_ceil(SLOT_BYTES);
 
 const SLOT_BYTES: usize = 16;
@@ -68,7 +68,7 @@ pub(crate) fn first(ticks: u64, kind: EntryKind, following: u8, processor: u16, 
     [ticks, head]
 }
 
-/// Returns the kind of a number, one of the two given, and its word.
+/// Returns the kind of the entry for a number, `integer` or `real`, and the word that holds the number.
 #[inline]
 pub(crate) fn number(number: Amount, integer: EntryKind, real: EntryKind) -> (EntryKind, u64) {
     match number {
@@ -77,7 +77,7 @@ pub(crate) fn number(number: Amount, integer: EntryKind, real: EntryKind) -> (En
     }
 }
 
-/// Returns the slots of a text, with the first left free, and their number.
+/// Returns the slots of an entry with this text, and their number. The caller fills the first slot.
 pub(crate) fn text(text: &[u8]) -> ([Words; SLOTS_MAX], usize) {
     let text = &text[..end_of_text(text)];
     let mut slots = [[0; 2]; SLOTS_MAX];
@@ -91,7 +91,7 @@ pub(crate) fn text(text: &[u8]) -> ([Words; SLOTS_MAX], usize) {
     (slots, 1 + (8 + text.len()).div_ceil(SLOT_BYTES))
 }
 
-/// Returns the end of a text of at most [`TEXT_BYTES`]: never within a UTF-8 character.
+/// Returns the length to which a text is truncated: at most [`TEXT_BYTES`], and never within a UTF-8 character.
 fn end_of_text(text: &[u8]) -> usize {
     let is_within = |byte: u8| byte & 0xc0 == 0x80;
     match text.get(TEXT_BYTES) {
@@ -102,7 +102,7 @@ fn end_of_text(text: &[u8]) -> usize {
     }
 }
 
-/// Entry, as the writer reads it.
+/// Entry, decoded for the writer.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RingEntry<'a> {
     pub(crate) ticks: u64,

@@ -24,11 +24,11 @@ pub enum Refused {
     /// The thread is ending and can no longer be added.
     #[error("this thread is ending, and can no longer be added")]
     Ending,
-    /// There is no memory for a buffer of another thread. Records of such threads are counted, and the count is
-    /// written.
+    /// The memory limit leaves no buffer for another thread. Records of threads without a buffer are counted, and the
+    /// trace contains the count.
     #[error("not enough memory for another thread: use smaller buffers (TLV_BUFFER)")]
     TooManyThreads,
-    /// The thread's buffer is full. The record is counted as dropped, and the count is written.
+    /// The thread's buffer is full. The record is counted as dropped, and the trace contains the count.
     #[error("the thread's buffer is full: use a larger one (TLV_BUFFER)")]
     NoRoom,
 }

@@ -7,9 +7,8 @@
 //! # let settings = tlv::Settings { file, ..tlv::Settings::default() };
 //! static SORT: tlv::State = tlv::State::new("sort");
 //!
-//! // Or start("sort"): into sort.tlv, or what the environment says.
-//! let recording = tlv::Recording::start_with("sort", &settings)?;
-//! std::thread::scope(|threads| {
+//! // Or start("sort"): into sort.tlv, or the file that TLV_FILE names. let recording =
+//! tlv::Recording::start_with("sort", &settings)?; std::thread::scope(|threads| {
 //!     threads.spawn(|| {
 //!         let _scope = SORT.enter();
 //!         // ...
@@ -19,17 +18,17 @@
 //! # }
 //! ```
 //!
-//! A record costs about 10 ns: ticks of the processor's counter and the number of the processor go into a ring of the
-//! thread, without a lock. A thread of the library writes the contents of the rings ten times a second, and when a ring
-//! is half full. Records without room are counted, and the count is written. A killed process loses the last tenth of a
-//! second.
+//! A record costs about 10 ns: the library stores the ticks of the processor's counter and the number of the processor
+//! in a ring of the thread, without a lock. A thread of the library writes the contents of the rings ten times a
+//! second, and when a ring is half full. Records that find the ring full are dropped and counted, and the trace
+//! contains the count. A killed process loses the last tenth of a second.
 //!
 //! C and C++ programs use the crate `libtlv` (`tlv.h`), Python programs `starfish.tlv`.
 //!
 //! Map of the code, in reading order:
 //!
 //! - `declaration.rs`: [`State`], [`Counter`], [`Argument`], as Rust programs declare and use them; start here
-//! - `record.rs`: the same by numbers, as other languages use them
+//! - `record.rs`: records by the numbers of states and counters, as other languages make them
 //! - `ring.rs`: ring of entries for the writer, built on `primitives.rs`; `entry.rs`: format of an entry
 //! - `row.rs`: each thread's ring; `ticks.rs`: time; `switch.rs`: recording on or off
 //! - `writer.rs`: the writer thread; `declared.rs`: declarations
@@ -63,7 +62,7 @@ pub use recording::{Recording, finish, start};
 pub use settings::Settings;
 pub use trace::{Amount, Colour, CounterId, CounterInfo, NameId, StateId, StateInfo};
 
-/// Page of the manual about recording, whose example is compiled.
+/// Page of the manual about recording: its examples are compiled.
 #[cfg(doctest)]
 mod manual {
     #[doc = include_str!("../../../../docs/manual/recording-programs.md")]

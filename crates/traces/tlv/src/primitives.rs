@@ -6,10 +6,10 @@ pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::zeroed_slice_box;
 
-/// Room for sixteen bytes.
+/// Slot of sixteen bytes.
 pub(crate) type Slot = [AtomicU64; 2];
 
-/// Returns `count` slots. The system provides the memory page by page at the first writes.
+/// Returns `count` slots. The kernel allocates each page of the slots at the first write.
 pub(crate) fn slots(count: usize) -> Box<[Slot]> {
     zeroed_slice_box(count)
 }

@@ -25,11 +25,11 @@ pub(crate) fn info(program: &str) -> ProcessInfo {
     }
 }
 
-/// Returns the command line, as far as a trace has room for it. The standard library does not know it in every C
-/// program.
+/// Returns the command line, truncated to the maximum length of a text in a trace. In C programs, `std::env::args` may
+/// be empty.
 fn command_line() -> String {
     let mut arguments = Vec::new();
-    // Empty if the kernel does not provide it.
+    // If this read fails, the command line is empty.
     let _ = File::open("/proc/self/cmdline")
         .and_then(|file| file.take(TEXT_BYTES_MAX as u64).read_to_end(&mut arguments));
     String::from_utf8_lossy(&arguments).trim_end_matches('\0').replace('\0', " ")

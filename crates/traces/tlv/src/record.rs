@@ -1,7 +1,7 @@
 //! Recording of a thread's activities.
 //!
-//! Each call checks the switch, reads ticks and processor, and puts an entry into the ring of its thread. With
-//! recording off (`TLV=off`) it succeeds without effect.
+//! Each call checks the switch, reads the ticks and the processor number, and puts an entry into the ring of its
+//! thread. With recording off (`TLV=off`) each call succeeds without effect.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,10 +14,10 @@ use crate::error::Refused;
 use crate::row::{self, ThreadRow};
 use crate::{switch, ticks};
 
-/// True if the kernel's counts of context switches are recorded at begins and ends of states.
+/// True if each begin and end of a state also records the kernel's counts of context switches.
 static HAS_SWITCHES: AtomicBool = AtomicBool::new(false);
 
-/// Number of the next flow; 0 if none has been drawn yet.
+/// Number of the next flow; 0 until the first flow draws a random number.
 static NEXT_FLOW: AtomicU64 = AtomicU64::new(0);
 
 /// Enables or disables the recording of context switches.
@@ -75,11 +75,12 @@ fn push_state(row: &ThreadRow, kind: EntryKind, number: u32) -> Result<(), Refus
     row.push(&[now(kind, 0, number)])
 }
 
-/// Queries the kernel outside of the state, so that the state's duration excludes the query.
+/// Queries the kernel before the begin or after the end of the state, so that the duration of the state excludes the
+/// query.
 #[cold]
 fn push_with_switches(row: &ThreadRow, kind: EntryKind, number: u32) -> Result<(), Refused> {
     let end = (kind == EntryKind::End).then(|| now(kind, 0, number));
-    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("Linux tells what a thread has used");
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("Linux reports the resource usage of a thread");
     let at = end.unwrap_or_else(|| now(kind, 0, number));
     let switches = entry::first(at[0], EntryKind::Switches, 1, u16::MAX, 0);
     let counts = [usage.voluntary_context_switches(), usage.involuntary_context_switches()];
@@ -118,8 +119,8 @@ pub fn argue(name: NameId, value: Amount) -> Result<(), Refused> {
     with_row(own, |row| row.push(&[entry::first(0, kind, 1, u16::MAX, name.0), [word, 0]]))
 }
 
-/// Adds a text to the state that this thread began last: its first [`crate::TEXT_BYTES`]. Invalid UTF-8 is replaced
-/// when it is written.
+/// Adds a text, truncated to [`crate::TEXT_BYTES`] bytes, to the state that this thread began last. The writer replaces
+/// invalid UTF-8.
 pub fn argue_text(name: NameId, text: &[u8]) -> Result<(), Refused> {
     with_row(own, |row| {
         let (mut slots, used) = entry::text(text);
@@ -143,7 +144,7 @@ pub fn flow_in(flow: u64) -> Result<(), Refused> {
 /// Returns the number of a new flow, unique across processes.
 pub fn new_flow() -> u64 {
     if NEXT_FLOW.load(Ordering::Relaxed) == 0 {
-        // Without randomness numbers begin at 1; flows of several processes may then be confused.
+        // Without a random number, numbers begin at 1, and flows of several processes can have equal numbers.
         let drawn = getrandom::u64().unwrap_or(0).max(1);
         let _ = NEXT_FLOW.compare_exchange(0, drawn, Ordering::Relaxed, Ordering::Relaxed);
     }

@@ -101,7 +101,7 @@ fn run(title: &str, path: PathBuf, settings: &Settings) -> Result<Running> {
     Ok(running)
 }
 
-/// Opens the file, or the one with this process id in its name if another process writes it.
+/// Opens the file. If another process is writing the file, opens a file with this process id in its name instead.
 fn open(path: PathBuf) -> Result<(PathBuf, File)> {
     let ours = of_this_process(&path);
     for path in [path, ours.clone()] {
@@ -145,17 +145,16 @@ fn of_this_process(path: &Path) -> PathBuf {
     }
 }
 
-/// Starts a thread with all signals blocked: they belong to the program.
+/// Starts a thread with all signals blocked: only threads of the program handle signals.
 fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let before =
-        SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK).expect("a mask of signals that there are");
+        SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK).expect("a mask of valid signals");
     let started = start();
-    before.thread_set_mask().expect("the mask that there was");
+    before.thread_set_mask().expect("the previous mask");
     started
 }
 
-/// Ends the recording after writing all earlier records. Records of running threads are rejected from now on, and
-/// accepted again by the next recording.
+/// Ends the recording after writing all earlier records. Later records are rejected until the next recording starts.
 pub fn finish() -> Result<()> {
     let mut begun = begun();
     match begun.take() {
@@ -164,7 +163,7 @@ pub fn finish() -> Result<()> {
             switch::turn(RecordingSwitch::Idle);
             Ok(())
         }
-        // A recording switched off in the parent has nothing to end in a forked process.
+        // In a process forked from one with recording off, there is no recording to end.
         None => Ok(switch::not_on()?),
     }
 }
@@ -177,7 +176,7 @@ fn end(running: Running) -> Result<()> {
     let outcome = running
         .writer
         .join()
-        .unwrap_or_else(|_| Err(io::Error::other("the thread that writes has panicked")));
+        .unwrap_or_else(|_| Err(io::Error::other("the writer thread of the library panicked")));
     outcome.map_err(|source| Error::File { path: running.path, source })
 }
 
@@ -233,8 +232,8 @@ impl Drop for Recording {
 fn watch_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        #[expect(unsafe_code, reason = "there is no safe way to be told")]
-        // SAFETY: functions without arguments, in code that is not unloaded before the process ends.
+        #[expect(unsafe_code, reason = "no safe function registers handlers for exit and fork")]
+        // SAFETY: the handlers have no arguments, and their code is not unloaded before the process ends.
         unsafe {
             libc::atexit(at_exit);
             libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
@@ -246,8 +245,8 @@ extern "C" fn at_exit() {
     let _ = finish();
 }
 
-/// All locks of the library, in locking order. No other thread holds one during the fork, so that the child can use the
-/// data they guard.
+/// All locks of the library, in locking order. The forking thread holds all of them during the fork, so that their data
+/// are consistent in the child.
 struct Locks {
     begun: MutexGuard<'static, Option<Begun>>,
     rows: MutexGuard<'static, Rows>,
@@ -256,7 +255,7 @@ struct Locks {
 }
 
 thread_local! {
-    // Never destroyed, so that a thread can fork even after its other thread-local values are destroyed.
+    // This value has no destructor, so that a thread can fork even after its other thread-local values are destroyed.
     static LOCKS: RefCell<Option<ManuallyDrop<Locks>>> = const { RefCell::new(None) };
 }
 
@@ -269,14 +268,14 @@ extern "C" fn after_fork_in_parent() {
     drop(LOCKS.take().map(ManuallyDrop::into_inner));
 }
 
-/// The child has no writer, and the file is the parent's: nothing is recorded until this process starts a recording. A
-/// recording switched off stays off until then.
+/// The child has no writer thread, and the file belongs to the parent: the child records nothing until it starts a
+/// recording. If the user has switched recording off, recording stays off until then.
 extern "C" fn after_fork_in_child() {
     let Some(mut locks) = LOCKS.take().map(ManuallyDrop::into_inner) else { return };
     if let Some(Begun::On(running)) = locks.begun.take() {
-        // Close the descriptor: it shares the lock of the file, which must end with the parent.
+        // Close the descriptor: it shares the lock of the file, and the lock must be released when the parent ends.
         let _ = unistd::close(running.descriptor);
-        // The thread does not exist here and cannot be detached.
+        // The writer thread does not exist in the child and cannot be detached.
         mem::forget(running.writer);
         switch::turn(RecordingSwitch::Forked);
     }

@@ -5,16 +5,16 @@
 //! ```text
 //!            tail                  head       limit
 //!   ..........|#####################|..........|....
-//!             written by the        written by the producer: what is before it is recorded;
-//!             consumer: what is     up to the limit there is room, or it is time to wake the
-//!             before it is free     consumer; the producer's own, as its copy of the tail
+//!             written by the        both written by the producer: slots before the head are
+//!             consumer: slots       recorded; the producer must read the tail only when it
+//!             before it are free    would pass the limit
 //! ```
 //!
-//! The producer stores slots and then publishes them with its head (release), so that a thread that has read the head
-//! (acquire) sees the slots. Conversely, the consumer reads slots and then frees them with its tail. Below the limit,
-//! the producer reads nothing that the consumer writes.
+//! The producer stores slots and then publishes them by storing the head (release), so that the consumer, which loads
+//! the head (acquire), sees the slots. Conversely, the consumer reads slots and then frees them by storing the tail.
+//! Below the limit, the producer reads no variable that the consumer writes.
 //!
-//! Records without room are counted as dropped: the producer never waits, and nothing is overwritten.
+//! If the ring is full, records are counted as dropped: the producer never waits, and never overwrites a record.
 
 use crate::primitives::{AtomicU64, Ordering, Slot, slots};
 
@@ -23,9 +23,9 @@ use crate::primitives::{AtomicU64, Ordering, Slot, slots};
 pub(crate) enum Pushed {
     /// Recorded.
     Recorded,
-    /// Recorded, and half of the ring is full: time for the consumer.
+    /// Recorded, and half of the ring is full: the caller should wake the consumer.
     HalfFull,
-    /// Dropped for lack of room, and counted.
+    /// Dropped and counted, because the ring is full.
     Dropped,
 }
 
@@ -36,7 +36,8 @@ pub(crate) struct Ring {
     consumer: Consumer,
 }
 
-/// Fields that only the producer writes. In a separate pair of cache lines, because processors fetch them in pairs.
+/// Fields that only the producer writes. They have their own pair of cache lines, because processors fetch cache lines
+/// in pairs.
 #[repr(align(128))]
 struct Producer {
     head: AtomicU64,
@@ -68,7 +69,7 @@ impl Ring {
         &self.slots[position as usize & (self.slots.len() - 1)]
     }
 
-    /// Records an entry of these slots, all or none of them. For the producer only.
+    /// Records an entry: either all of these slots or none. For the producer only.
     #[inline]
     pub(crate) fn push(&self, content: &[[u64; 2]]) -> Pushed {
         let head = self.producer.head.load(Ordering::Relaxed);
@@ -97,7 +98,7 @@ impl Ring {
         let tail = self.consumer.tail.load(Ordering::Acquire);
         if end - tail > self.capacity() {
             dropped.store(dropped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            // The next push checks again for room.
+            // Make the next push read the tail again.
             limit.store(begin, Ordering::Relaxed);
             return Pushed::Dropped;
         }
@@ -108,7 +109,7 @@ impl Ring {
         if is_half_full { Pushed::HalfFull } else { Pushed::Recorded }
     }
 
-    /// Returns the end of the recorded slots. The caller sees all writes of the producer before it set this head.
+    /// Returns the end of the recorded slots. After this load, the caller sees all slots before the head.
     pub(crate) fn head(&self) -> u64 {
         self.producer.head.load(Ordering::Acquire)
     }

@@ -1,10 +1,11 @@
-//! Rows of a trace: each recorded thread has one, with its ring.
+//! Rows of a trace: each recorded thread has a row, which holds its ring.
 //!
-//! A row is never freed, so an ending thread and the writer need not agree on a time to free it: the row passes between
-//! them. The number of rows is the maximum number of concurrent threads, limited by the memory for their rings.
+//! The memory of a row is never freed, so an ending thread and the writer need not agree on a time to free it. The
+//! phase of a row determines who uses it. The number of rows is the largest number of concurrent threads so far,
+//! limited by the memory for the rings.
 //!
 //! ```text
-//!   FREE --- a thread takes it ---> LIVE --- the thread ends ---> ENDED --- the writer has taken all ---> FREE
+//!   FREE -- a thread takes the row --> LIVE -- the thread ends --> ENDED -- the writer has taken all entries --> FREE
 //! ```
 
 use std::cell::Cell;
@@ -21,7 +22,7 @@ use crate::error::Refused;
 use crate::ring::{Pushed, Ring};
 use crate::switch;
 
-/// Limit in bytes of the memory for the rings of all threads.
+/// Maximum size in bytes of the rings of all threads together.
 pub(crate) const BYTES_MAX: usize = 1 << 30;
 
 /// Size in bytes of a slot.
@@ -43,7 +44,7 @@ pub(crate) enum RowPhase {
 pub(crate) struct ThreadRow {
     ring: Ring,
     phase: AtomicU8,
-    /// Number of its thread among all threads ever recorded.
+    /// Number of the thread that uses the row, counted among all threads ever recorded.
     thread: AtomicU32,
     /// Number of the ring's dropped records already reported. For the writer only.
     reported_drops: AtomicU64,
@@ -54,7 +55,7 @@ pub(crate) struct Rows {
     all: Vec<NamedRow>,
     bytes: usize,
     threads: u32,
-    /// Number of records rejected since the last report because their threads have no row.
+    /// Number of records since the last report that were rejected because their threads have no row.
     refused: u64,
 }
 
@@ -65,12 +66,12 @@ struct NamedRow {
     is_announced: bool,
 }
 
-/// Progress of a thread.
+/// Progress of the thread of a row.
 pub(crate) struct Seen {
     pub(crate) row: &'static ThreadRow,
     pub(crate) phase: RowPhase,
     pub(crate) head: u64,
-    /// Name of the row, if it has changed since the last look.
+    /// Name of the row, if it has changed since the last call of [`Rows::look`].
     pub(crate) new_name: Option<String>,
 }
 
@@ -114,14 +115,14 @@ pub(crate) fn add(name: Option<&str>) -> Result<&'static ThreadRow, Refused> {
         name.into_iter().for_each(|name| rows().rename(row, name.to_owned()));
         return Ok(row);
     }
-    // From now on the end of the thread is noticed.
+    // The first use of `END` registers its destructor, which runs when the thread ends.
     END.try_with(|_| ()).map_err(|_| Refused::Ending)?;
     let row = rows().take(name)?;
     CURRENT.set(Some(row));
     Ok(row)
 }
 
-/// Assigns a row to this thread for a record, which is counted as rejected if no row is available.
+/// Assigns a row to this thread for a record. If no row is available, counts the record as rejected.
 pub(crate) fn add_for_record() -> Result<&'static ThreadRow, Refused> {
     add(None).inspect_err(|refused| {
         if *refused == Refused::TooManyThreads {
@@ -136,7 +137,7 @@ impl Rows {
         let row = match free {
             Some(row) => row,
             None => {
-                // The writer frees the rows of ended threads.
+                // Wake the writer: it frees the rows of ended threads.
                 if self.all.iter().any(|named| named.row.phase() == RowPhase::Ended) {
                     switch::wake_writer();
                 }
@@ -168,7 +169,7 @@ impl Rows {
     }
 
     fn rename(&mut self, row: &'static ThreadRow, name: String) {
-        let named = self.all.iter_mut().find(|named| std::ptr::eq(named.row, row)).expect("it is among them");
+        let named = self.all.iter_mut().find(|named| std::ptr::eq(named.row, row)).expect("`all` contains every row");
         named.name = name;
         named.is_announced = false;
     }
@@ -185,7 +186,8 @@ impl Rows {
         self.all.iter_mut().map(look).collect()
     }
 
-    /// Returns the number of rejected records of threads without a row since the previous call. For the writer.
+    /// Returns the number of records since the previous call that were rejected because their threads have no row. For
+    /// the writer.
     pub(crate) fn newly_refused(&mut self) -> u64 {
         mem::take(&mut self.refused)
     }
@@ -196,7 +198,7 @@ impl Rows {
         for named in &mut self.all {
             named.is_announced = false;
             let ThreadRow { ring, reported_drops, .. } = named.row;
-            // Phase first, as above.
+            // Read the phase first, as in `look`.
             let phase = named.row.phase();
             ring.discard();
             reported_drops.store(ring.dropped(), Ordering::Relaxed);
@@ -214,8 +216,8 @@ impl Rows {
     }
 }
 
-/// Returns the default name of a thread. A name equal to the program's is not the thread's: the system copies the name
-/// of the creating thread.
+/// Returns the default name of a thread. A name equal to that of the program is not used: a new thread inherits the
+/// name of its creator.
 fn name_of_thread(number: u32) -> String {
     if gettid() == getpid() {
         return "main".into();
@@ -226,7 +228,7 @@ fn name_of_thread(number: u32) -> String {
 }
 
 impl ThreadRow {
-    /// Records an entry of these slots. For the thread that owns the row.
+    /// Records an entry: either all of these slots or none. For the thread that owns the row.
     #[inline]
     pub(crate) fn push(&self, slots: &[Words]) -> Result<(), Refused> {
         match self.ring.push(slots) {
@@ -255,7 +257,7 @@ impl ThreadRow {
         ThreadId(self.thread.load(Ordering::Relaxed))
     }
 
-    /// Returns its ring, for the writer.
+    /// Returns the ring of the row, for the writer.
     pub(crate) fn ring(&self) -> &Ring {
         &self.ring
     }
@@ -266,7 +268,7 @@ impl ThreadRow {
         dropped - self.reported_drops.swap(dropped, Ordering::Relaxed)
     }
 
-    /// Frees the row, after all its entries are taken.
+    /// Frees the row. The caller has taken all its entries.
     pub(crate) fn free(&self) {
         self.phase.store(RowPhase::Free as u8, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! User's settings of a recording, from variables of the environment.
+//! The user's settings of a recording, from environment variables.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::error::{Result, invalid};
 use crate::row::{BYTES_MAX, SLOT_BYTES};
 
-/// Minimum size in bytes of a buffer: room for some records besides the largest.
+/// Minimum size in bytes of a buffer: large enough for a record of maximum size and others.
 const BUFFER_BYTES_MIN: usize = 1 << 14;
 
 /// Settings of a recording.
@@ -16,24 +16,25 @@ const BUFFER_BYTES_MIN: usize = 1 << 14;
 pub struct Settings {
     /// True if recording is on.
     pub is_on: bool,
-    /// Path of the file; `None` for the name of the recording with `.tlv`.
+    /// Path of the file; `None` for `NAME.tlv`, where `NAME` is the name of the recording.
     pub file: Option<PathBuf>,
     /// Buffer size of each thread in bytes, 16 bytes per record; a power of two from 16 KiB to 1 GiB.
     pub buffer_bytes: usize,
-    /// True if context switches are recorded at begins and ends of states. This costs a system call each time.
+    /// True if each begin and end of a state also records the number of context switches. This costs one system call
+    /// for each begin and end.
     pub switches: bool,
 }
 
 impl Default for Settings {
-    /// Returns settings with recording on, in the file named after the recording, with 1 MiB for each thread. That is
-    /// room for 65,536 records until the writer runs, ten times a second or when a buffer is half full.
+    /// Returns settings with recording on, in the file named after the recording, with a buffer of 1 MiB for each
+    /// thread. A buffer holds 65,536 records; the writer empties it ten times a second, or when it is half full.
     fn default() -> Self {
         Settings { is_on: true, file: None, buffer_bytes: 1 << 20, switches: false }
     }
 }
 
 impl Settings {
-    /// Returns the defaults, changed by the environment: `TLV`, `TLV_FILE`, `TLV_BUFFER` and `TLV_SWITCHES`.
+    /// Returns the defaults, overridden by environment variables: `TLV`, `TLV_FILE`, `TLV_BUFFER` and `TLV_SWITCHES`.
     pub fn of_environment() -> Result<Self> {
         Self::of(|name| env::var_os(name).filter(|value| !value.is_empty()))
     }

@@ -1,4 +1,4 @@
-//! Recording switch, which every call checks first; and the handle to wake the writer for a large backlog.
+//! Recording switch, which every call checks first, and the handle that wakes the writer when a ring fills.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
@@ -16,7 +16,7 @@ pub(crate) enum RecordingSwitch {
     On,
     /// The user has disabled recording: all calls succeed without effect.
     Off,
-    /// This process was forked from a recording one.
+    /// This process was forked from a process that was recording.
     Forked,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn writer() -> RwLockWriteGuard<'static, Option<Thread>> {
     WRITER.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Wakes the writer, unless that would block: a caller that fails here retries when there is more.
+/// Wakes the writer, unless this would block. Callers call this again for later records.
 #[cold]
 pub(crate) fn wake_writer() {
     if let Ok(Some(writer)) = WRITER.try_read().as_deref() {

@@ -1,21 +1,21 @@
-//! Time in ticks of the cheapest source, and their conversion to nanoseconds.
+//! Time in ticks of the clock that is cheapest to read, and the conversion of ticks to nanoseconds.
 //!
-//! A record carries raw ticks: of the processor's counter if it runs evenly on all processors, otherwise of the
-//! monotonic clock, whose ticks are nanoseconds. At each round the writer reads both at the same moment, and
-//! interpolates the records in between linearly between the last two readings. So no calibration is needed before, and
-//! times follow the monotonic clock (and its adjustments) however long a program runs. The error is that of one
-//! reading, about 20 ns.
+//! A record contains raw ticks: of the processor's counter if all processors count at the same constant rate, otherwise
+//! of the monotonic clock, whose ticks are nanoseconds. In each of its rounds, the writer thread reads the counter and
+//! the clock together. It converts the ticks of records by linear interpolation between the last two readings. So no
+//! calibration is needed at the start, and times follow the monotonic clock (and its adjustments) however long a
+//! program runs. The error is the error of one reading, about 20 ns.
 //!
-//! On an AMD EPYC of 2026 the counter takes 9.5 ns to read, the clock 22 to 31. A library that scales the counter by a
-//! measurement at the start (quanta, 0.13) was off by 88 us after 5 s there. By an hour's end it would be off by a
-//! twentieth of a second.
+//! On an AMD EPYC of 2026 the counter takes 9.5 ns to read, the clock 22 to 31. On the same machine, a library that
+//! scales the counter by a measurement at the start (quanta 0.13) was off by 88 us after 5 s. After an hour it would be
+//! off by about 60 ms.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Clock sources that the kernel trusts. An unevenly running processor counter is not among them.
+/// File with the clock sources that the kernel trusts. A processor counter of varying rate is not among them.
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// True if ticks are those of the processor's counter.
@@ -44,11 +44,11 @@ mod counter {
 
     use super::{CLOCKS, fs};
 
-    /// CPUID functions for the highest function, and for the invariant counter.
+    /// CPUID functions that return the highest function number, and whether the counter is invariant.
     const HIGHEST: u32 = 0x8000_0000;
     const INVARIANT: u32 = 0x8000_0007;
 
-    /// Returns true if the counter is even: invariant according to the processor, and synchronous on all processors
+    /// Returns true if the counter has a constant rate according to the processor, and is synchronous on all processors
     /// according to the kernel.
     pub(super) fn is_even() -> bool {
         let is_invariant = __cpuid(HIGHEST).eax >= INVARIANT && __cpuid(INVARIANT).edx & 1 << 8 != 0;
@@ -60,7 +60,7 @@ mod counter {
     }
 
     #[inline]
-    #[expect(unsafe_code, reason = "there is no safe way to read it")]
+    #[expect(unsafe_code, reason = "no safe function reads the counter")]
     pub(super) fn read() -> u64 {
         // SAFETY: reads a register that every x86-64 has, and that Linux lets programs read.
         unsafe { _rdtsc() }
@@ -78,7 +78,7 @@ mod counter {
     }
 
     #[inline]
-    #[expect(unsafe_code, reason = "there is no safe way to read it")]
+    #[expect(unsafe_code, reason = "no safe function reads the counter")]
     pub(super) fn read() -> u64 {
         let count: u64;
         // SAFETY: reads a register that Linux lets programs read.
@@ -94,7 +94,7 @@ mod counter {
     }
 
     pub(super) fn read() -> u64 {
-        unreachable!("nothing is known of a counter here")
+        unreachable!("no counter of this architecture is used")
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct TickReading {
 }
 
 impl TickReading {
-    /// Reads both: the clock between two reads of the ticks. Takes the closest of several attempts, because the others
+    /// Reads the clock between two reads of the ticks. Of several attempts, returns the shortest, because longer ones
     /// may have been interrupted.
     pub(crate) fn take() -> Self {
         let attempt = || {
@@ -122,7 +122,7 @@ impl TickReading {
     }
 }
 
-/// Minimum distance in nanoseconds of readings that define a slope.
+/// Minimum time in nanoseconds between two readings that define a slope.
 const APART: u64 = 1_000_000;
 
 /// Conversion of ticks to nanoseconds: a line through two readings.
@@ -134,7 +134,7 @@ pub(crate) struct TickScale {
 }
 
 impl TickScale {
-    /// Returns a scale with time 0 at this reading. It needs a second reading for any conversion.
+    /// Returns a scale with time 0 at this reading. Conversions need a second reading.
     pub(crate) fn new(start: TickReading) -> Self {
         TickScale { start, from: start, to: start }
     }
@@ -147,16 +147,16 @@ impl TickScale {
         self.to = reading;
     }
 
-    /// Returns the nanoseconds since the start; `None` before it. Also converts ticks slightly outside of the two
-    /// readings, because a thread may be delayed between reading its ticks and recording them.
+    /// Returns the nanoseconds since the start, or `None` for ticks before the start. Also converts ticks slightly
+    /// outside of the two readings, because a thread may be delayed between reading its ticks and recording them.
     pub(crate) fn ns(&self, ticks: u64) -> Option<u64> {
         let TickScale { start, from, to } = self;
         let slope = match to.ticks.saturating_sub(from.ticks) {
             0 => 1.0,
             ticks => to.ns.saturating_sub(from.ns) as f64 / ticks as f64,
         };
-        // Exact up to a distance of 2^53 ticks: some days at 8 GHz, while the two readings are a tenth of a second
-        // apart.
+        // Exact up to a distance of 2^53 ticks, which is 13 days at 8 GHz; the two readings are only a tenth of a
+        // second apart.
         let since_from = (ticks.wrapping_sub(from.ticks).cast_signed() as f64 * slope) as i64;
         let since_start = (from.ns - start.ns).checked_add_signed(since_from)?;
         (ticks >= start.ticks).then_some(since_start)
@@ -175,12 +175,12 @@ mod tests {
         assert_eq!(scale.ns(1000), Some(0));
         assert_eq!(scale.ns(1_501_000), Some(500_000));
         assert_eq!(scale.ns(3_001_000), Some(1_000_000));
-        assert_eq!(scale.ns(999), None, "it was before the start");
-        // The clock has been sped up since.
+        assert_eq!(scale.ns(999), None, "ticks before the start");
+        // From here on the clock runs faster relative to the ticks.
         scale.advance(reading(6_001_000, 8_000_000));
         assert_eq!(scale.ns(3_001_000), Some(1_000_000), "no jump");
         assert_eq!(scale.ns(4_501_000), Some(2_000_000));
-        assert_eq!(scale.ns(3_000_998), Some(999_999), "of somebody who was late");
+        assert_eq!(scale.ns(3_000_998), Some(999_999), "a record that was made late");
     }
 
     #[test]

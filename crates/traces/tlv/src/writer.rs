@@ -1,6 +1,7 @@
 //! Writer thread: visits all rows, takes their entries, and appends them to the file.
 //!
-//! It runs ten times a second, and when a ring is half full. Written records survive a kill of the process.
+//! The thread runs ten times a second, and when a ring is half full. Written records survive when the process is
+//! killed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,25 +20,25 @@ use crate::entry::{EntryKind, RingEntry, Words, entries};
 use crate::row::{RowPhase, Seen, ThreadRow, rows};
 use crate::ticks::{TickReading, TickScale};
 
-/// Sleep of the writer unless it is woken: a killed process loses at most the records of this time.
+/// Time that the writer sleeps unless it is woken. A killed process loses at most the records of this time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Limit of distinct undeclared events.
+/// Maximum number of undeclared events with their own names.
 const UNDECLARED_MAX: usize = 1000;
 
-/// Common row of all threads without one, for the number of their dropped records.
+/// Common row of all threads without a row of their own. It holds the number of their dropped records.
 const WITHOUT_ROW: ThreadId = ThreadId(0);
 
 /// Category of undeclared events.
 const UNDECLARED: &str = "undeclared";
 
-/// Writes until `is_over`, and then the rest. Returns the first error; after it, continues to discard records, so that
-/// rings do not fill.
+/// Writes records until `is_over`, and then the remaining ones. Returns the first error; after an error, discards
+/// records until `is_over`, so that rings do not fill.
 pub(crate) fn write(file: FileWriter<File>, start: TickReading, is_over: &AtomicBool) -> io::Result<()> {
     let mut writer = Writer::new(file, start);
     let mut outcome = Ok(());
     loop {
-        // Read before the round, so that no earlier record is missed.
+        // Read `is_over` before the round, so that the last round takes all records made before `is_over` was set.
         let is_last = is_over.load(Ordering::Acquire);
         match &outcome {
             Ok(()) => outcome = writer.round(),
@@ -53,14 +54,14 @@ pub(crate) fn write(file: FileWriter<File>, start: TickReading, is_over: &Atomic
 struct Writer {
     file: FileWriter<File>,
     scale: TickScale,
-    /// Numbers of declarations already in the file.
+    /// Numbers of declared states, counters and names already in the file.
     states: usize,
     counters: usize,
     names: usize,
     events: BTreeMap<i32, EventMeaning>,
     undeclared: BTreeMap<i32, StateId>,
     threads: BTreeMap<ThreadId, Last>,
-    /// True if the file has the row of threads without a row.
+    /// True if the file contains the row [`WITHOUT_ROW`].
     has_reported_refused: bool,
     /// Reused buffers.
     slots: Vec<Words>,
@@ -98,8 +99,8 @@ impl Writer {
     }
 
     fn round(&mut self) -> io::Result<()> {
-        // First the heads; then the time, which is later than any of their entries; then the declarations, which
-        // include all that these entries name.
+        // Read the heads first; then the time, so that it is later than all entries before the heads; then the
+        // declarations, so that they include every number in these entries.
         let (seen, refused) = {
             let mut rows = rows();
             (rows.look(), rows.newly_refused())
@@ -182,9 +183,9 @@ impl Writer {
 
     fn add(&mut self, last: &mut Last, entry: &RingEntry<'_>) -> io::Result<()> {
         if entry.ticks != 0 {
-            // It was put into its ring too late for the previous recording.
+            // An entry from before the start was made for the previous recording, but put into its ring too late.
             let Some(time_ns) = self.scale.ns(entry.ticks) else { return Ok(()) };
-            // Processors may differ by a few ticks.
+            // The counters of processors can differ by a few ticks.
             last.time_ns = last.time_ns.max(time_ns);
         }
         let time_ns = last.time_ns;
@@ -227,7 +228,8 @@ impl Writer {
         })
     }
 
-    /// Returns the state for an undeclared event: a point in time, named by the event's number.
+    /// Returns the state of an undeclared event. The trace shows the event as a point in time, named by the event's
+    /// number.
     fn undeclared(&mut self, event: i32) -> io::Result<StateId> {
         if let Some(state) = self.undeclared.get(&event) {
             return Ok(*state);

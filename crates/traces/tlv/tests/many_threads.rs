@@ -1,6 +1,7 @@
-//! More threads than memory for buffers: their records are counted, and ended threads make room for others.
+//! More threads than buffers: records of threads without a buffer are counted, and ended threads free their buffers for
+//! others.
 //!
-//! In a separate process, because rows keep their size for its lifetime.
+//! This test runs in a separate process, because the buffer size of a row is fixed for the lifetime of the process.
 
 use std::fs::File;
 use std::sync::Barrier;
@@ -12,7 +13,7 @@ use trace::{NoteKind, Timeline};
 
 static WORK: State = State::new("work");
 
-/// Size of buffers of which sixteen fit, one of them for the thread that starts the recording.
+/// Buffer size in bytes: memory suffices for sixteen buffers, one of them for the thread that starts the recording.
 const BUFFER_BYTES: usize = 1 << 26;
 const ROWS: usize = 15;
 
@@ -28,7 +29,7 @@ fn recorded(work: impl FnOnce()) -> Timeline {
 }
 
 #[test]
-fn threads_without_a_buffer_are_counted_until_others_end() {
+fn records_of_threads_without_a_buffer_are_counted_until_other_threads_end() {
     const THREADS: usize = 40;
     let all = Barrier::new(THREADS);
     let timeline = recorded(|| {
@@ -49,7 +50,7 @@ fn threads_without_a_buffer_are_counted_until_others_end() {
     let row = timeline.threads.iter().find(|thread| thread.dropped > 0).expect("a row for them");
     assert_eq!((&*row.name, row.dropped, row.spans.len()), ("threads without a buffer", refused, 0));
 
-    // Each batch needs the rows of the one before, without a wait for the next regular round of the writer.
+    // Each batch needs the rows of the previous batch, and gets them before the next regular round of the writer.
     const BATCHES: usize = 20;
     let begun = Instant::now();
     let timeline = recorded(|| {

@@ -1,4 +1,4 @@
-//! All records of threads are in the file, or are counted as dropped.
+//! Recordings of threads: every record is in the file or counted as dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -85,7 +85,7 @@ fn concurrent_threads_are_recorded_completely() {
     recording.finish().expect("room");
     let timeline = place.read();
     assert_eq!(notes(&timeline), []);
-    // Threads of other tests may be about to end.
+    // The trace may also contain threads of other tests that are ending.
     assert_eq!(timeline.threads.iter().filter(|thread| thread.name.starts_with("worker")).count(), 4);
     for (index, thread) in timeline.threads.iter().enumerate() {
         let Some(number) = thread.name.strip_prefix("worker ") else { continue };
@@ -119,7 +119,7 @@ fn a_span_has_the_duration_of_its_state() {
     thread::sleep(Duration::from_millis(3));
     let outer = OUTER.enter();
     let before = Instant::now();
-    // Longer than several rounds of the writer.
+    // This sleep is longer than several rounds of the writer.
     thread::sleep(Duration::from_millis(250));
     let slept = before.elapsed();
     drop(outer);
@@ -151,7 +151,7 @@ fn records_without_space_are_counted_as_dropped() {
     let timeline = place.read();
     let thread = timeline.threads.iter().find(|thread| thread.name != "main" && !thread.spans.is_empty());
     let thread = thread.expect("its row");
-    assert!(thread.dropped > 0, "the writer cannot follow: {recorded}");
+    assert!(thread.dropped > 0, "the writer kept up with all records: {recorded}");
     assert_eq!(thread.dropped + recorded, EVENTS);
     let whole = thread.spans.clone().filter(|&span| timeline.spans.mark[span] == Mark::Whole).count() as u64;
     let torn = thread.spans.len() as u64 - whole;
@@ -212,7 +212,7 @@ fn states_between_two_recordings_are_not_recorded() {
 }
 
 #[test]
-fn a_file_that_another_process_writes_stays_untouched() {
+fn a_file_that_another_process_is_writing_stays_unchanged() {
     let place = Place::new();
     let others = File::create(place.path()).expect("a file");
     others.lock().expect("the file is unlocked");
@@ -222,7 +222,7 @@ fn a_file_that_another_process_writes_stays_untouched() {
     drop(OUTER.enter());
     recording.finish().expect("room");
     assert_eq!(read(&ours).spans.state.len(), 1);
-    assert_eq!(others.metadata().expect("it is there").len(), 0);
+    assert_eq!(others.metadata().expect("the file").len(), 0);
 }
 
 #[test]
@@ -231,16 +231,16 @@ fn a_file_that_is_no_trace_stays_unchanged() {
     fs::write(place.path(), "somebody's notes\n").expect("room");
     let error = Recording::start_with("test", &place.settings()).expect_err("not ours").to_string();
     assert!(error.contains("x.tlv") && error.contains("not a trace"), "{error}");
-    assert_eq!(fs::read(place.path()).expect("it is there"), b"somebody's notes\n");
+    assert_eq!(fs::read(place.path()).expect("the file"), b"somebody's notes\n");
     assert!(!tlv::is_recording());
     fs::write(place.path(), "").expect("room");
-    place.start().finish().expect("empty files are as good as none");
+    place.start().finish().expect("an empty file may be overwritten");
 }
 
 #[test]
 fn a_recording_does_not_start_on_a_full_disk() {
     let place = Place::new();
-    // Writes to this file have no room.
+    // Writes to this file fail: no space left on device.
     let settings = Settings { file: Some("/dev/full".into()), ..Settings::default() };
     let error = Recording::start_with("test", &settings).expect_err("no room").to_string();
     assert!(error.contains("/dev/full: No space left on device"), "{error}");

@@ -1,7 +1,7 @@
-//! Ring of a thread, under every interleaving of the thread and the writer.
+//! Tests of the ring of a thread under every interleaving of the thread and the writer.
 //!
-//! `loom` runs a model repeatedly, each time in another order, with every value that a load may return. The ring is
-//! `src/ring.rs` unchanged; the model replaces its building blocks.
+//! `loom` runs a model many times, with every possible order of operations and every value that a load may return. The
+//! ring is `src/ring.rs`, unchanged; the model replaces its building blocks.
 
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -83,7 +83,7 @@ fn a_ring_reports_when_half_full_and_counts_drops_when_full() {
         let mut taken = Vec::new();
         ring.take(ring.head(), &mut taken);
         assert_eq!(taken.len(), 8);
-        assert_eq!(push(9)[8], Pushed::Dropped, "all of it is free again");
+        assert_eq!(push(9)[8], Pushed::Dropped, "the ring was empty before these nine entries");
         assert_eq!(ring.dropped(), 3);
         ring.discard();
         assert_eq!(ring.push(&[[7, 7]; 8]), Pushed::HalfFull);

@@ -1,4 +1,4 @@
-/* check.h - a test fails by saying where and why. */
+/* check.h - a failed check prints its place and reason, and ends the test. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -17,7 +17,7 @@
         }                                                                                                 \
     } while (0)
 
-/* Something fails with this errno, and says this. */
+/* Checks that a call fails: CONDITION holds, errno is NUMBER, and the error text contains WORDS. */
 #define CHECK_FAILS(number, words, condition)             \
     do {                                                  \
         errno = 0;                                        \

@@ -1,5 +1,5 @@
-/* ends.c - threads that end without a word, and a process that ends as its argument says: by exit, by return from main, by
- * _exit after the writer has come, or not at all, for somebody to kill it. */
+/* ends.c - threads that end without a call of the library, in a process that ends as its argument says: by exit, by return
+ * from main, by _exit after the writer has run, or by a signal of the test. */
 #include "check.h"
 
 #include <pthread.h>

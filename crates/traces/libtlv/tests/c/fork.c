@@ -1,4 +1,4 @@
-/* fork.c - a process forked off one that records has no recording until it begins one. */
+/* fork.c - a process forked from one that records has no recording until it starts one. */
 #include "check.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 static int in_parent, in_child;
 static volatile int is_over;
 
-/* Declares, names and records at the moment of the fork. */
+/* Declares states, names its thread and records values until IS_OVER, so that a fork can interrupt each of them. */
 static void *disturb(void *argument)
 {
     for (int i = 0; !is_over; i++) {
@@ -20,7 +20,7 @@ static void *disturb(void *argument)
     return argument;
 }
 
-/* How a child ends that does WORK. One that hangs is ended by a signal. */
+/* Runs WORK in a forked child and returns its exit status. A signal ends a child that hangs. */
 static int forked(void (*work)(void))
 {
     int status;
@@ -77,7 +77,7 @@ int main(void)
     is_over = 1;
     CHECK(pthread_join(other, NULL) == 0);
     CHECK(TLV_Finalize() == 0);
-    /* A process that is not recorded may fork, and have its own. */
+    /* A child can start a recording also if its parent is not recording. */
     name_of_recording = "after";
     CHECK(forked(record_anew) == 0);
     return 0;

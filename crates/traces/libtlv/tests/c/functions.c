@@ -1,4 +1,4 @@
-/* functions.c - every function keeps its promise. Its trace is looked at by the test that runs it. */
+/* functions.c - every function behaves as documented. The test that runs this program checks the trace. */
 #include "check.h"
 
 #include <limits.h>
@@ -100,7 +100,7 @@ int main(void)
     CHECK_FAILS(EBADF, "TLV_Initialize", TLV_Record(OPEN) == -1);
     CHECK_FAILS(EBADF, "TLV_Initialize", TLV_Finalize() == -1);
 
-    /* Another recording, with what was declared before. */
+    /* Another recording contains the earlier declarations. */
     CHECK(TLV_Initialize("again.tlv") == 0);
     CHECK(TLV_Record(OPEN) == 0 && TLV_Record(OPEN_END) == 0);
     CHECK(TLV_Finalize() == 0);

@@ -1,10 +1,10 @@
-/* off.c - with TLV=off every call succeeds, and there is no file. */
+/* off.c - with TLV=off every call succeeds, and no file is written. */
 #include "check.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A process that is forked off may begin a recording of its own, as where its parent records. */
+/* A forked process may start a recording, as if its parent were recording. */
 static void fork_off(void)
 {
     int status;

@@ -1,4 +1,4 @@
-// scope.cpp - states that end with their block, however it is left.
+// scope.cpp - states that end with their block, also if an exception leaves it.
 #include "check.h"
 
 #include <stdexcept>
