@@ -147,8 +147,7 @@ fn of_this_process(path: &Path) -> PathBuf {
 
 /// Starts a thread with all signals blocked: only threads of the program handle signals.
 fn without_signals<T>(start: impl FnOnce() -> T) -> T {
-    let before =
-        SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK).expect("a mask of valid signals");
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK).expect("a mask of valid signals");
     let started = start();
     before.thread_set_mask().expect("the previous mask");
     started

@@ -169,7 +169,8 @@ impl Rows {
     }
 
     fn rename(&mut self, row: &'static ThreadRow, name: String) {
-        let named = self.all.iter_mut().find(|named| std::ptr::eq(named.row, row)).expect("`all` contains every row");
+        let named =
+            self.all.iter_mut().find(|named| std::ptr::eq(named.row, row)).expect("`all` contains every row");
         named.name = name;
         named.is_announced = false;
     }

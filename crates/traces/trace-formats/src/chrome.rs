@@ -1,9 +1,10 @@
-//! Importer of the JSON of Chrome's trace viewer: an array of events, or an object that has one as `traceEvents`.
+//! Importer of the JSON of Chrome's trace viewer: an array of events, or an object with such an array as its member
+//! `traceEvents`.
 //!
-//! Times are microseconds, with fractions, and are read exactly. Browsers, compilers and Python profilers write spans
-//! (`X`, `B` and `E`), points in time (`i`), counters (`C`), flows (`s`, `t`, `f`), asynchronous spans (`b`, `e`) and
-//! names (`M`). Snapshots of objects and samples are left out. An event that is malformed, or has an invalid time or
-//! duration, is counted and left out alone.
+//! Times are in microseconds with fractions, which the importer reads exactly. Browsers, compilers and Python profilers
+//! write spans (`X`, `B` and `E`), points in time (`i`), counters (`C`), flows (`s`, `t`, `f`), asynchronous spans
+//! (`b`, `e`) and names (`M`). The importer omits samples and snapshots of objects. It counts and omits events that are
+//! malformed, or have an invalid time or duration.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -18,7 +19,7 @@ use trace::{
 use crate::collector::{Collector, unknown_process};
 use crate::json_events::{JsonEvents, NextEvent, member};
 
-/// Imports a trace; returns `None` if it has no array of events, or ends before the first one.
+/// Imports a trace; returns `None` if the file has no array of events, or ends within the array before the first event.
 pub(crate) fn collect(from: impl BufRead) -> io::Result<Option<Collector>> {
     let Some(mut input) = JsonEvents::begin(from)? else { return Ok(None) };
     let mut events = Events::default();
@@ -50,7 +51,7 @@ struct Events {
     threads: BTreeMap<(ProcessId, String), ThreadId>,
     counters: BTreeMap<String, CounterId>,
     flows: BTreeMap<(String, String), u64>,
-    /// Open asynchronous spans, by thread, name and id.
+    /// Begins of open asynchronous spans, by thread, name and id.
     open: BTreeMap<(ThreadId, String, String), Vec<(i64, Event)>>,
 }
 
@@ -58,7 +59,7 @@ struct Events {
 type Event = serde_json::Map<String, Value>;
 
 impl Events {
-    /// Imports an event with its source text.
+    /// Imports an event. `text` is its JSON, for exact times.
     fn take_in(&mut self, event: Event, text: &[u8]) {
         self.count += 1;
         let time = member(text, "ts").map(nanoseconds);
@@ -71,7 +72,7 @@ impl Events {
         }
     }
 
-    /// Imports an event; returns `None` if it has no equivalent.
+    /// Imports an event; returns `None` if our format has no equivalent.
     fn try_take_in(&mut self, event: Event, time_ns: Option<i64>, duration_ns: Option<i64>) -> Option<()> {
         let kind = event.get("ph")?.as_str()?.to_owned();
         if kind == "M" {
@@ -128,7 +129,7 @@ impl Events {
                 let (begin_ns, begun) = self.open.get_mut(&key)?.pop()?;
                 let Some(duration_ns) = time_ns.checked_sub(begin_ns).filter(|duration_ns| *duration_ns >= 0)
                 else {
-                    // Counts both, its begin and its end.
+                    // Count two malformed events: the begin and the end.
                     self.collector.leave_out_malformed();
                     self.collector.leave_out_malformed();
                     return Some(());
@@ -188,7 +189,7 @@ impl Events {
         self.row(event, tid, name)
     }
 
-    /// Returns the row of asynchronous spans of a name, and the key that identifies a span there.
+    /// Returns the key of an asynchronous span: the row for spans of its name, the name, and the id of the span.
     fn beside(&mut self, event: &Event) -> Option<(ThreadId, String, String)> {
         let row = name(event);
         let thread = self.row(event, format!("beside {row}"), row.clone())?;
@@ -205,7 +206,7 @@ impl Events {
         Some(thread)
     }
 
-    /// Imports the values of a counter: a separate counter for each argument, if there are several.
+    /// Imports the values of a counter event. If the event has several arguments, each becomes a separate counter.
     fn counts(&mut self, time_ns: i64, event: &Event) -> Option<()> {
         let thread = self.thread(event)?;
         let values = event.get("args")?.as_object()?;
@@ -234,7 +235,7 @@ impl Events {
         }
     }
 
-    /// Records the begins of asynchronous spans that did not end.
+    /// Records the begin of each asynchronous span without an end.
     fn end_open(&mut self) {
         for ((thread, ..), begun) in std::mem::take(&mut self.open) {
             for (begin_ns, event) in begun {
@@ -271,7 +272,7 @@ fn number(value: &Value) -> Option<Amount> {
     value.as_i64().map(Amount::Integer).or_else(|| value.as_f64().map(Amount::Real))
 }
 
-/// Converts microseconds in JSON, a number or one in quotes, to nanoseconds. Returns `None` for anything else.
+/// Converts microseconds in JSON, with or without quotes, to nanoseconds. Returns `None` if the text is not a number.
 fn nanoseconds(text: &str) -> Option<i64> {
     let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).trim();
     let (sign, number) = number.strip_prefix('-').map_or((1, number), |number| (-1, number));

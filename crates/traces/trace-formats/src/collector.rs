@@ -1,7 +1,7 @@
 //! Collects imported events until they are written as a trace.
 //!
-//! Records of other tools may be in any order, and an end may belong to the innermost span. So records are kept, within
-//! limits, sorted by time, and then written thread by thread.
+//! Other tools write records in any order, and their ends may not name the span that they end. So the collector stores
+//! all records, within limits, sorts them by time, and writes them thread by thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -11,13 +11,13 @@ use trace::{
     RecordedValue, StateId, StateInfo, TEXT_BYTES_MAX, ThreadId, ThreadInfo,
 };
 
-/// Limit of imported records: 48 bytes each, and their texts.
+/// Maximum number of imported records. Each takes 48 bytes of memory in addition to its texts.
 const RECORDS_MAX: usize = 20_000_000;
 
-/// Limit of imported processes, threads, states, counters and names in total.
+/// Maximum number of imported processes, threads, states, counters and names together.
 const DECLARATIONS_MAX: usize = 2_000_000;
 
-/// Number of records per write.
+/// Maximum number of records per write.
 const AT_ONCE: usize = 1 << 14;
 
 /// Result of an import.
@@ -25,22 +25,22 @@ const AT_ONCE: usize = 1 << 14;
 pub struct Imported {
     /// Number of written records.
     pub records: u64,
-    /// Number of events left out: beyond the limits, or other than threads, states, counters and flows.
+    /// Number of omitted events: events beyond the limits, or without an equivalent in our format.
     pub left_out: u64,
-    /// True if some of these exceeded the limits.
+    /// True if some events were beyond the limits.
     pub is_full: bool,
-    /// Number of events that are malformed, or have an invalid time or duration.
+    /// Number of omitted events that are malformed, or have an invalid time or duration.
     pub malformed: u64,
     /// Number of times that the recording program lost events.
     pub losses: u64,
-    /// Nanoseconds added to all times, so that all of them are at least 0.
+    /// Nanoseconds added to all times, so that no time is negative.
     pub moved_ns: u64,
     /// True if the trace was truncated.
     pub is_cut: bool,
 }
 
 impl Imported {
-    /// Returns notes for users on events left out.
+    /// Returns notes for users about omitted events and other differences from the original.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let left_out = (self.left_out > 0).then(|| {
             if self.is_full {
@@ -63,20 +63,22 @@ impl Imported {
         let lost = (self.losses > 0).then(|| {
             let (read, losses) = (self.records, self.losses);
             format!(
-                "incomplete: {read} records were read, and the recording program lost others {losses} times"
+                "incomplete: {read} records were read, and the recording program lost further records {losses} times"
             )
         });
         let moved = (self.moved_ns > 0).then(|| {
             let seconds = self.moved_ns / 1_000_000_000;
             let rest = self.moved_ns % 1_000_000_000;
-            format!("it begins {seconds}.{rest:09} s before 0: all times were shifted by this amount")
+            format!(
+                "the trace begins {seconds}.{rest:09} s before time 0: all times were shifted by this amount"
+            )
         });
-        let cut = self.is_cut.then(|| "it is truncated; the existing part was read".to_owned());
+        let cut = self.is_cut.then(|| "the trace is truncated; the existing part was read".to_owned());
         [left_out, malformed, lost, moved, cut].into_iter().flatten()
     }
 }
 
-/// Name of a state without a name.
+/// Name for states without a name.
 const UNNAMED: &str = "unnamed";
 
 /// Contents of another tool's trace.
@@ -94,19 +96,19 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Returns true if another named object is within the limit, and counts it.
+    /// Counts another declaration, and returns true if it is within the limit.
     pub(crate) fn has_room(&mut self) -> bool {
         self.declared += 1;
         self.result.is_full |= self.declared > DECLARATIONS_MAX;
         self.declared <= DECLARATIONS_MAX
     }
 
-    /// Counts an event left out.
+    /// Counts an omitted event.
     pub(crate) fn leave_out(&mut self) {
         self.result.left_out += 1;
     }
 
-    /// Counts a malformed event.
+    /// Counts a malformed event, which is omitted.
     pub(crate) fn leave_out_malformed(&mut self) {
         self.result.malformed += 1;
     }
@@ -149,7 +151,7 @@ impl Collector {
         self.has_room().then(|| NameId(*self.names.entry(name.to_owned()).or_insert(next)))
     }
 
-    /// Adds a record. An `End` ends the innermost open state; its state is used only if no state is open.
+    /// Adds a record. An `End` ends the innermost open state; the state in the record is used only if no state is open.
     pub(crate) fn record(&mut self, thread: ThreadId, time_ns: i64, event: RecordedEvent) {
         if self.records.len() < RECORDS_MAX {
             self.records.push((thread, time_ns, event));
@@ -182,7 +184,7 @@ impl Collector {
         let first_ns = self.records.iter().map(|(_, time_ns, _)| *time_ns).min().unwrap_or(0).min(0);
         self.result.moved_ns = first_ns.unsigned_abs();
         for process in &mut self.processes {
-            // The wall-clock time at 0 is earlier by the same amount.
+            // The wall-clock time at time 0 becomes earlier by the same amount.
             let zero = process.zero_unix_ns.map(|zero| zero.checked_sub(self.result.moved_ns));
             process.zero_unix_ns = zero.flatten();
         }
@@ -220,7 +222,8 @@ impl Collector {
     }
 }
 
-/// Sets in each end the state that it ends, in records grouped by thread, and returns the states used.
+/// Sets the state of each end to the innermost open state, in records grouped by thread. Returns all states that
+/// records use.
 fn end_innermost(records: &mut [(ThreadId, i64, RecordedEvent)]) -> BTreeSet<u32> {
     let mut used = BTreeSet::new();
     for of_thread in records.chunk_by_mut(|a, b| a.0 == b.0) {
@@ -242,7 +245,7 @@ fn end_innermost(records: &mut [(ThreadId, i64, RecordedEvent)]) -> BTreeSet<u32
     used
 }
 
-/// Returns the process of threads without one.
+/// Returns the process for threads without a known process.
 pub(crate) fn unknown_process() -> ProcessInfo {
     ProcessInfo {
         host: String::new(),

@@ -1,15 +1,15 @@
-//! Splits a JSON file into events: the elements of an array, or of the array that an object has as `traceEvents`.
+//! Splits a JSON file into events: the elements of an array, or of the array `traceEvents` of an object.
 //!
-//! Each event is delimited by its brackets and quotes alone and parsed separately, so that a malformed one does not
-//! affect others. Any number of commas may separate events, and the array may lack its closing bracket, as many
-//! programs write it.
+//! The end of each event is found by counting brackets and quotes, and each event is parsed separately, so that a
+//! malformed event does not affect others. Any number of commas may separate events, and the closing bracket of the
+//! array may be missing, because many programs write such files.
 
 use std::io::{self, BufRead, Bytes};
 
-/// Limit in bytes of an event.
+/// Maximum length of an event in bytes.
 const EVENT_BYTES_MAX: usize = 1 << 26;
 
-/// Limit of nested brackets.
+/// Maximum depth of nested brackets.
 const DEPTH_MAX: usize = 128;
 
 /// Next element found.
@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 128;
 pub(crate) enum NextEvent {
     /// Complete text of an event.
     Event,
-    /// Value other than an object.
+    /// An element that is not an object.
     Other,
     /// End of the events.
     End,
@@ -28,15 +28,15 @@ pub(crate) enum NextEvent {
 /// Reader of the events of a file.
 pub(crate) struct JsonEvents<R> {
     bytes: Bytes<R>,
-    /// Byte already read that belongs to the next element.
+    /// First byte of the next element, if already read.
     ahead: Option<u8>,
     text: Vec<u8>,
-    /// True if the events belong to an object.
+    /// True if the array of events is a member of an object.
     is_within: bool,
 }
 
 impl<R: BufRead> JsonEvents<R> {
-    /// Skips to the first event; returns `None` if the file has no array of events.
+    /// Skips the bytes before the first event; returns `None` if the file has no array of events.
     pub(crate) fn begin(from: R) -> io::Result<Option<Self>> {
         let mut events = JsonEvents { bytes: from.bytes(), ahead: None, text: Vec::new(), is_within: false };
         let found = match events.next_letter()? {
@@ -97,7 +97,7 @@ impl<R: BufRead> JsonEvents<R> {
         }
     }
 
-    /// Reads the rest of a value that begins with `first`; returns false if the file ends first, or the value exceeds
+    /// Reads a value that begins with `first`. Returns false if the file ends within the value, or the value exceeds
     /// the limits of an event.
     fn take_value(&mut self, first: u8) -> io::Result<bool> {
         self.text.clear();
@@ -135,7 +135,7 @@ impl<R: BufRead> JsonEvents<R> {
     }
 }
 
-/// State of a scan of a JSON value, by brackets and quotes.
+/// State of a scan for the end of a JSON value, by brackets and quotes.
 #[derive(Default)]
 struct Scan {
     depth: usize,
@@ -160,7 +160,7 @@ impl Scan {
         self.depth == 0 && !self.in_text && matches!(last, b'"' | b'}' | b']')
     }
 
-    /// Returns true if the value, a number or a word, ends before this byte.
+    /// Returns true if the value is a number or a word and ends before this byte.
     fn is_before(&self, next: u8) -> bool {
         let is_end = next.is_ascii_whitespace() || matches!(next, b',' | b':' | b'}' | b']');
         self.depth == 0 && !self.in_text && is_end
@@ -179,7 +179,7 @@ pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a str> {
             continue;
         }
         let (key, behind) = split_value(rest);
-        // Of several members of one name the last is valid, as in the parser.
+        // If several members have the same name, the last is valid, as in the parser.
         let Some(value) = behind.trim_ascii_start().strip_prefix(b":") else { break };
         let (value, behind) = split_value(value.trim_ascii_start());
         let is_named =
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_found_between_any_other_text() {
+    fn events_are_found_in_arrays_and_objects() {
         use NextEvent::{Cut, End, Event, Other};
         let kinds = |text| found(text).map(|all| all.into_iter().map(|(found, _)| found).collect::<Vec<_>>());
         for (text, expected) in [
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_verbatim() {
+    fn members_are_returned_with_all_digits() {
         let object = br#" {"a":{"ts":1}, "ts" : 1700000000000000.123 ,"b":"\"ts\":5","dur":"1e3"}"#;
         assert_eq!(member(object, "ts"), Some("1700000000000000.123"));
         assert_eq!(member(object, "dur"), Some("\"1e3\""));

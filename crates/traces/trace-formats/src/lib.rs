@@ -1,12 +1,12 @@
 //! Conversion of traces to and from formats of other tools.
 //!
-//! - `perfetto/`: Perfetto's protocol buffers, both ways; `schema.rs` has the messages
+//! - `perfetto/`: import and export of Perfetto's protocol buffers; `schema.rs` has the messages
 //! - `chrome.rs`: the JSON of Chrome's trace viewer, which many tools write; `json_events.rs`: splits it into events
 //! - `collector.rs`: events of an import, before they are written as a trace
 //! - `table.rs`: spans, counts and flows as tables, in CSV or Parquet
 //! - `open.rs`: opens a trace of any supported format, by its first bytes
 //!
-//! An imported trace is first converted to our format ([`Collector::write`]), so that one reader suffices.
+//! The importers convert traces to our format ([`Collector::write`]), so that only one reader is needed.
 
 mod chrome;
 mod collector;

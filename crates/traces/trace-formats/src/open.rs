@@ -27,8 +27,8 @@ pub enum FormatError {
     /// The trace has our format, but cannot be read.
     #[error("{0}")]
     Trace(ReadError),
-    /// The file is empty: nodes create the file of their trace at their start, and write it at their end.
-    #[error("it is empty: the recording program has not ended yet, or was killed")]
+    /// The file is empty: nodes create the file of their trace when they start, and write it when they end.
+    #[error("the file is empty: the recording program has not ended yet, or was killed")]
     Empty,
     /// The format is unknown.
     #[error("this is not a trace of Starfish, of Perfetto, or in Chrome's JSON")]
@@ -48,7 +48,7 @@ const BEGINNING: usize = 64;
 pub fn detect(beginning: &[u8]) -> Option<TraceFormat> {
     let text = beginning.strip_prefix(MARK).unwrap_or(beginning);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    // A packet may begin like an empty line and a bracket, but its numbers are not printable characters.
+    // A Perfetto packet can begin with the bytes of a newline and a bracket, but its numbers contain unprintable bytes.
     let is_text = !text.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
     match first {
         _ if trace::is_trace(beginning) => Some(TraceFormat::Tlv),
@@ -61,7 +61,7 @@ pub fn detect(beginning: &[u8]) -> Option<TraceFormat> {
 /// Byte order mark, which some editors write before texts.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a trace of any format. Notes call it `name`.
+/// Reads a trace of any format. Notes contain `name` as the name of the file.
 pub fn read_any(reader: &mut TraceReader, name: &str, from: impl Read) -> Result<Imported, FormatError> {
     let (beginning, from) = beginning(from)?;
     if detect(&beginning) == Some(TraceFormat::Tlv) {

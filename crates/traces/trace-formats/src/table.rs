@@ -1,4 +1,4 @@
-//! Tables of the numerous objects of a timeline: spans, values of counters, flows; in CSV or Parquet.
+//! Tables of the spans, values of counters, and flows of a timeline, in CSV or Parquet.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -12,19 +12,21 @@ use parquet::schema::parser::parse_message_type;
 use serde_json::Map;
 use trace::{Amount, ArgumentValue, Mark, Timeline};
 
-/// Rows of a table.
+/// Contents of a table: one row for each object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceTable {
-    /// Each span, thread by thread in the order of begins. The column `mark` is `whole`, `unfinished` or `no begin`;
-    /// `arguments` is a JSON object, or empty.
+    /// Spans, sorted by thread, then begin. The column `mark` is `whole`, `unfinished` or `no begin`; `arguments` is a
+    /// JSON object, or empty.
     Spans,
-    /// Each value of a counter, then the system's data on threads: their processors, and their context switches so far.
+    /// Values of counters, followed by data of the operating system about threads: their processors, and their numbers
+    /// of context switches.
     Counts,
-    /// Each flow, in the order of departure.
+    /// Flows, sorted by time of departure.
     Flows,
 }
 
-/// Writes a table as comma-separated values (RFC 4180). Numbers distinguish threads of the same name.
+/// Writes a table as comma-separated values (RFC 4180). The column `thread_number` distinguishes threads of the same
+/// name.
 pub fn write_csv(timeline: &Timeline, table: TraceTable, to: impl Write) -> io::Result<()> {
     let Table { rows, columns } = Table::of(timeline, table);
     let mut writer = csv::Writer::from_writer(to);
@@ -38,8 +40,8 @@ pub fn write_csv(timeline: &Timeline, table: TraceTable, to: impl Write) -> io::
     writer.flush()
 }
 
-/// Writes a table as a Parquet file, with the columns of [`write_csv`]; times are unsigned, values of counters floating
-/// point numbers.
+/// Writes a table as a Parquet file, with the columns of [`write_csv`]; times are unsigned integers, and values of
+/// counters are floating point numbers.
 pub fn write_parquet(timeline: &Timeline, table: TraceTable, to: impl Write + Send) -> io::Result<()> {
     Table::of(timeline, table).try_write_parquet(to).map_err(io::Error::other)
 }
@@ -131,7 +133,7 @@ fn unsigned<'a>(of: impl Fn(usize) -> u64 + 'a) -> Cells<'a> {
     Cells::Unsigned(Box::new(of))
 }
 
-/// Returns the column of process titles of each row's thread.
+/// Returns the column of process titles: for each row, the process of its thread.
 fn processes<'a>(timeline: &'a Timeline, thread: impl Fn(usize) -> u32 + 'a) -> Cells<'a> {
     let titles: Vec<String> = timeline.processes.iter().map(|process| process.info.title()).collect();
     let title = move |row| titles[timeline.threads[thread(row) as usize].process as usize].clone();
@@ -230,7 +232,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Returns the declaration of a column of this name in Parquet's schema.
+    /// Returns the declaration of this column, under this name, in the schema of Parquet.
     fn declared(&self, name: &str) -> String {
         match self {
             Cells::Text(_) => format!("required binary {name} (UTF8);"),
@@ -280,7 +282,7 @@ fn real(amount: Amount) -> f64 {
     }
 }
 
-/// Writes the group's next column.
+/// Writes the next column of the group.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = T::T>,

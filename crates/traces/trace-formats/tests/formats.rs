@@ -1,4 +1,4 @@
-//! Traces of other tools are imported, and exported traces have the same contents.
+//! Tests of conversions: imports traces of other tools, and compares exported traces with the original.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +41,8 @@ fn arguments(timeline: &Timeline, state: &str) -> BTreeMap<String, String> {
     timeline.arguments_of(span).iter().map(pair).collect()
 }
 
-/// Returns a trace of two processes with nested and other spans, an unfinished one, one without a begin, and numbers of
-/// all kinds.
+/// Returns a trace of two processes with nested and overlapping spans, an unfinished span, a span without a begin, and
+/// numbers of all kinds.
 fn example() -> Vec<u8> {
     let process = |pid, program: &str| ProcessInfo {
         host: "here".to_owned(),
@@ -123,7 +123,7 @@ fn a_trace_exported_for_perfetto_is_imported_unchanged() {
     let read = arguments(&back, "read");
     assert_eq!((read["offset"].as_str(), read["file"].as_str()), ("-3", "a\"b"));
     let marks = |argument: &&trace::Argument| back.names[argument.name as usize] == "mark";
-    assert_eq!(back.arguments.iter().filter(marks).count(), 2, "one did not begin, one did not end");
+    assert_eq!(back.arguments.iter().filter(marks).count(), 2, "one span has no begin, one has no end");
     let categories = |timeline: &Timeline| {
         let states = timeline.states.iter().map(|state| (state.name.clone(), state.category.clone()));
         states.collect::<BTreeMap<_, _>>()
@@ -139,13 +139,13 @@ fn a_trace_exported_for_perfetto_is_imported_unchanged() {
     assert_eq!(counters["main: voluntary context switches"], [Amount::Real(4.0)]);
     assert_eq!(back.flows.len(), 1);
     let flow = back.flows[0];
-    assert_eq!((flow.from_ns, flow.to_ns), (150, 300), "the spans around its ends");
+    assert_eq!((flow.from_ns, flow.to_ns), (150, 300), "the begins of the spans around the ends of the flow");
 }
 
 #[test]
 fn a_trace_of_the_perfetto_sdk_is_read() {
     let (timeline, imported) = opened(include_bytes!("data/sdk.pftrace"));
-    assert_eq!((imported.left_out, imported.is_cut), (1, false), "what the kernel told is left out");
+    assert_eq!((imported.left_out, imported.is_cut), (1, false), "the record of the kernel is omitted");
     assert_eq!(
         spans(&timeline),
         [
@@ -216,7 +216,7 @@ fn the_json_of_chrome_is_read() {
 }
 
 #[test]
-fn an_array_of_events_may_lack_its_end() {
+fn an_array_of_events_without_closing_bracket_is_read() {
     let array = r#" [ {"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2},
         {"ph":"X","name":"b","pid":1,"tid":1,"ts":4,"dur":2},"#;
     let (timeline, imported) = opened(array.as_bytes());
@@ -237,7 +237,10 @@ fn events_before_zero_shift_all_times() {
     let (timeline, imported) = opened(events.as_bytes());
     let of_w = [("thread 1", "w", 0, 50_000), ("a", "a", 3500, 7000), ("thread 1", "w", 105_000, 115_000)];
     assert_eq!(spans(&timeline), of_w);
-    assert_eq!(notes(&imported), ["it begins 0.000005000 s before 0: all times were shifted by this amount"]);
+    assert_eq!(
+        notes(&imported),
+        ["the trace begins 0.000005000 s before time 0: all times were shifted by this amount"]
+    );
 }
 
 #[test]
@@ -285,17 +288,21 @@ fn a_malformed_event_does_not_affect_others() {
 #[test]
 fn lost_packets_of_perfetto_are_reported() {
     let mut trace = include_bytes!("data/sdk.pftrace").to_vec();
-    // Packet of sequence 99, no flags, previous packet dropped; the first packet of any sequence has this flag.
+    // Packet of sequence 99 without flags, which reports that the previous packet was dropped. The first such packet of
+    // a sequence does not count.
     let dropped = [0x0a, 7, 0x50, 99, 0x68, 0, 0xd0, 0x02, 1];
     trace.extend(dropped);
     assert_eq!(opened(&trace).1.losses, 0);
     trace.extend([dropped, dropped].concat());
     let texts = notes(&opened(&trace).1);
-    assert!(texts[1].starts_with("incomplete: ") && texts[1].ends_with("lost others 2 times"), "{texts:?}");
+    assert!(
+        texts[1].starts_with("incomplete: ") && texts[1].ends_with("lost further records 2 times"),
+        "{texts:?}"
+    );
 }
 
 #[test]
-fn unknown_formats_and_our_own_are_not_imported() {
+fn files_of_unknown_formats_and_of_our_format_are_not_imported() {
     for bytes in [&b"hello"[..], b"\n\n", b"PK\x03\x04", &[0x0a, 0xff, 0xff, 0xff]] {
         let mut reader = TraceReader::new(Limits::default());
         assert!(matches!(read_any(&mut reader, "x", bytes), Err(FormatError::Unknown)), "{bytes:?}");
@@ -303,7 +310,7 @@ fn unknown_formats_and_our_own_are_not_imported() {
     let mut reader = TraceReader::new(Limits::default());
     assert!(matches!(read_any(&mut reader, "x", &b""[..]), Err(FormatError::Empty)));
     assert!(matches!(read_any(&mut reader, "x", &b"{\"a\": nonsense}"[..]), Err(FormatError::Json)));
-    let refused = collect(&example()[..]).err().expect("it is ours");
+    let refused = collect(&example()[..]).err().expect("the trace has our format");
     assert!(refused.to_string().contains("already"), "{refused}");
 }
 
@@ -321,7 +328,7 @@ fn a_truncated_perfetto_trace_is_read_or_unknown() {
     }
 }
 
-/// Computes totals from the CSV file in a few lines, independent of the crate's computation.
+/// Computes totals from the CSV table, independently of the computation in the crate `trace`.
 #[test]
 fn totals_equal_those_of_the_csv_table() {
     let (timeline, _) = opened(&example());

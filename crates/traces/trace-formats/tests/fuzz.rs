@@ -1,4 +1,4 @@
-//! Any trace of another tool is rejected, or read and exported again.
+//! Fuzz test: the importers reject any input, or read it; a trace that was read can be exported and read again.
 
 use trace::{Alignment, Limits, TraceReader};
 use trace_formats::{FormatError, TraceTable, read_any, write_csv, write_parquet, write_perfetto};
@@ -13,7 +13,7 @@ fn look_at(bytes: &[u8]) {
             let mut written = Vec::new();
             write_perfetto(&timeline, &mut written).expect("memory");
             let mut again = TraceReader::new(Limits::default());
-            let imported = read_any(&mut again, "x", &written[..]).expect("what was written just now");
+            let imported = read_any(&mut again, "x", &written[..]).expect("the trace just written");
             assert!(!imported.is_cut);
             assert_eq!(again.finish(Alignment::WallClock).spans.len(), timeline.spans.len());
             for table in [TraceTable::Spans, TraceTable::Counts, TraceTable::Flows] {

@@ -1,4 +1,4 @@
-//! Measures time and memory of writing and reading a trace: `speed [RECORDS [THREADS]]`.
+//! Measures the time and memory that it takes to write and read a trace: `format_speed [RECORDS [THREADS]]`.
 
 use std::time::Instant;
 
@@ -23,12 +23,12 @@ fn main() {
         begun.elapsed().as_secs_f64()
     );
     let begun = Instant::now();
-    let timeline = trace::read("speed", &bytes[..]).expect("it was written just now");
+    let timeline = trace::read("speed", &bytes[..]).expect("the trace just written");
     println!("read:    {:.2} s, {} spans", begun.elapsed().as_secs_f64(), timeline.spans.len());
-    println!("memory:  {} of it the file", peak_memory());
+    println!("memory:  {} including the file", peak_memory());
 }
 
-/// Returns a trace of nested calls, each of two of three states, at pseudorandom intervals.
+/// Returns a trace of nested calls at pseudorandom intervals: an outer state, and one of two inner states within it.
 fn written(records: usize, threads: usize) -> Vec<u8> {
     let process = ProcessInfo {
         host: "here".to_owned(),
@@ -81,5 +81,5 @@ fn ended(records: &[Record]) -> StateId {
 fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.map_or_else(|| "unknown,".to_owned(), |line| format!("{} at most,", line.trim()))
+    line.map_or_else(|| "unknown,".to_owned(), |line| format!("peak {},", line.trim()))
 }

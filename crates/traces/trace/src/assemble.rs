@@ -14,10 +14,11 @@ use crate::timeline::{
 /// Alignment of the clocks of several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Alignment {
-    /// By the wall clock, corrected by the known offsets: simultaneous events have equal times. Flows connect files.
+    /// By the wall clock, corrected by the known clock offsets: simultaneous events have equal times. Flows can connect
+    /// threads of different files.
     #[default]
     WallClock,
-    /// Each file begins at 0: equal times are equally long after the begins of their files.
+    /// Each file begins at time 0: a time is the distance from the begin of its file.
     Starts,
 }
 
@@ -108,7 +109,7 @@ fn process_of(thread: &Declared<ThreadName, ThreadSoFar>) -> usize {
     thread.info.as_ref().map_or(thread.so_far.section_process, |info| info.process) as usize
 }
 
-/// Returns the earliest and the latest time of each process; the first exceeds the second if it has no times.
+/// Returns the earliest and the latest time of each process; for a process without times, the first exceeds the second.
 fn times_of_processes(gathered: &Gathered) -> Vec<(u64, u64)> {
     let mut times = vec![(u64::MAX, 0); gathered.processes.len()];
     for thread in &gathered.threads {
@@ -119,7 +120,8 @@ fn times_of_processes(gathered: &Gathered) -> Vec<(u64, u64)> {
     times
 }
 
-/// Extends unfinished spans to the last time of their process, or to the point where their end may have been dropped.
+/// Extends each unfinished span to the last time of its process, or to the last record before a drop that may have lost
+/// its end.
 fn end_unfinished(gathered: &mut Gathered, notes: &mut Notes) {
     let times = times_of_processes(gathered);
     let (threads, spans) = (&gathered.threads, &mut gathered.spans);
@@ -136,7 +138,7 @@ fn end_unfinished(gathered: &mut Gathered, notes: &mut Notes) {
 fn put_on_one_clock(gathered: &mut Gathered, alignment: Alignment, notes: &mut Notes) -> Option<u64> {
     let zeros: Vec<Option<i128>> = gathered.processes.iter().map(zero).collect();
     let earliest = zeros.iter().flatten().min().copied();
-    // Without any wall clock, all times are of one clock: that of a simulation.
+    // If no process has a wall-clock time, all times are on the clock of one simulation.
     let mut shifts: Vec<i128> =
         zeros.iter().map(|zero| zero.zip(earliest).map_or(0, |(zero, earliest)| zero - earliest)).collect();
     let unknown =
@@ -162,13 +164,13 @@ fn put_on_one_clock(gathered: &mut Gathered, alignment: Alignment, notes: &mut N
     earliest.filter(|_| alignment == Alignment::WallClock).and_then(|zero| zero.try_into().ok())
 }
 
-/// Returns the reference time at time 0 of a process.
+/// Returns the time on the reference clock at time 0 of a process, in nanoseconds since 1970.
 fn zero(process: &Declared<ProcessInfo, Option<crate::ClockOffset>>) -> Option<i128> {
     let offset = process.so_far.map_or(0, |offset| offset.offset_ns);
     Some(i128::from(process.info.as_ref()?.zero_unix_ns?) + i128::from(offset))
 }
 
-/// Adds to all times the shift of their process.
+/// Shifts all times by the shift of their process.
 fn shift(gathered: &mut Gathered, shifts: &[i128], notes: &mut Notes) {
     let shift_of: Vec<i128> = gathered.threads.iter().map(|thread| shifts[process_of(thread)]).collect();
     let threads = &gathered.threads;
@@ -190,8 +192,8 @@ fn shift(gathered: &mut Gathered, shifts: &[i128], notes: &mut Notes) {
     gathered.switches.iter_mut().for_each(|(thread, time, ..)| add(*thread, time));
 }
 
-/// Pairs departures and arrivals of the same number in order; arrivals beyond the number of departures belong to the
-/// last departure.
+/// Pairs the departures and arrivals of each flow number in order of time. If a number has more arrivals than
+/// departures, pairs the excess arrivals with the last departure.
 fn flows(gathered: &mut Gathered, alignment: Alignment, notes: &mut Notes) -> Vec<Flow> {
     let threads = &gathered.threads;
     let file = |end: &FlowEnd| threads[end.thread as usize].file;
@@ -246,7 +248,8 @@ fn name(name: &Declared<String, ()>) -> String {
     name.info.clone().unwrap_or_else(|| format!("argument {}", name.number))
 }
 
-/// Returns the declarations with different keys, in order of first use, and for each of `all` its index among them.
+/// Returns one declaration for each key, in order of first use, and for each element of `all` the index of its
+/// declaration.
 fn unified<I, T, K: Ord>(
     all: &[Declared<I, ()>],
     made: fn(&Declared<I, ()>) -> T,
@@ -266,7 +269,7 @@ fn unified<I, T, K: Ord>(
     (different, which)
 }
 
-/// Returns the processes, their threads in order, and the index of each gathered thread among these.
+/// Returns the processes, their threads in order, and for each gathered thread its index in this order.
 fn rows(gathered: &mut Gathered) -> (Vec<TracedProcess>, Vec<TracedThread>, Vec<u32>) {
     let mut order: Vec<u32> = (0..gathered.threads.len() as u32).collect();
     order.sort_by_key(|thread| process_of(&gathered.threads[*thread as usize]));
@@ -310,15 +313,14 @@ fn unknown_process(number: u32) -> ProcessInfo {
     }
 }
 
-/// Returns the spans thread by thread, in the order of begins and with their depths, and the new index of each gathered
-/// span.
+/// Returns the spans with their depths, sorted by thread and begin, and the new index of each gathered span.
 fn in_order(so_far: SpansSoFar, threads: &mut [TracedThread]) -> (Spans, Vec<u32>) {
     let mut ends = vec![0usize; threads.len()];
     so_far.thread.iter().for_each(|thread| ends[*thread as usize] += 1);
     let mut first = 0;
     for (thread, end) in threads.iter_mut().zip(&mut ends) {
         thread.spans = first..first + *end;
-        // From here on the position of the thread's next span.
+        // From here on, `end` is the position of the next span of the thread.
         *end = first;
         first = thread.spans.end;
     }
@@ -348,7 +350,7 @@ fn reordered<T: Copy>(column: Vec<T>, order: &[u32]) -> Vec<T> {
     order.iter().map(|index| column[*index as usize]).collect()
 }
 
-/// Assigns each span of a thread to the first free row.
+/// Sets the depth of each span of a thread: the first row that is free at the begin of the span.
 fn add_depths(spans: &mut Spans, thread: &TracedThread) {
     let mut rows: Vec<u64> = Vec::new();
     for span in thread.spans.clone() {

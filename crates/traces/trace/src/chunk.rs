@@ -1,9 +1,9 @@
-//! Sections and chunks as bytes, as drawn in the crate's header.
+//! Encoding of sections and chunks, in the format that `lib.rs` describes.
 
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
-/// Version of the format: the only one that is written or read.
+/// Version of the format. No other version is written or read.
 pub const VERSION: u16 = 1;
 
 /// First bytes of a section.
@@ -12,14 +12,14 @@ pub(crate) const MAGIC: [u8; 8] = *b"\x89TLV\r\n\x1a\n";
 /// Length in bytes of a section's header.
 pub(crate) const HEAD_BYTES: usize = 16;
 
-/// Length in bytes of a chunk before its content: kind and length.
+/// Length in bytes of the kind and length that precede the content of a chunk.
 const FRONT_BYTES: usize = 5;
 
 /// Length in bytes of a checksum.
 const SUM_BYTES: usize = 4;
 
-/// Limit in bytes of a chunk's content. A writer keeps below it; a longer chunk is damaged. It also bounds the bytes
-/// that a reader scans in vain for each section of a file.
+/// Maximum length in bytes of the content of a chunk. Writers write no longer chunk; readers treat a longer chunk as
+/// damaged. The limit also bounds the bytes that a reader waits for before it detects a damaged length.
 pub(crate) const CONTENT_BYTES_MAX: usize = 1 << 17;
 
 /// Kind of a chunk.
@@ -136,13 +136,14 @@ fn section(bytes: &[u8]) -> Upcoming<'_> {
     }
 }
 
-/// Returns true if a section may begin with these bytes.
+/// Returns true if these bytes are the beginning of a section, as far as they go.
 pub(crate) fn may_begin_section(bytes: &[u8]) -> bool {
     let begun = bytes.len().min(MAGIC.len());
     bytes[..begun] == MAGIC[..begun]
 }
 
-/// Returns the offset after the first byte where a section may begin next: the bytes before can be skipped.
+/// Returns the first offset, at least 1, at which a section may begin. The reader can skip the bytes before this
+/// offset.
 pub(crate) fn bytes_before_section(bytes: &[u8]) -> usize {
     (1..bytes.len()).find(|at| may_begin_section(&bytes[*at..])).unwrap_or(bytes.len())
 }
@@ -165,7 +166,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 4;
-            // A greater length may stand for an incomplete chunk.
+            // If the length became greater, the chunk appears incomplete.
             assert!(matches!(next(&changed), Upcoming::Damaged | Upcoming::Partial), "byte {at}");
         }
     }

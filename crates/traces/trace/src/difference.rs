@@ -1,4 +1,4 @@
-//! Difference of two traces: states that took longer or occurred more often.
+//! Difference of two traces: changes of the total time and number of each state.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ impl StateChange {
 }
 
 impl Timeline {
-    /// Returns the changes of the states from this trace to `after`, by name and category: the largest first.
+    /// Returns the change of each state from this trace to `after`, with the largest change of total time first. States
+    /// are matched by name and category.
     pub fn changes_to(&self, after: &Timeline) -> Vec<StateChange> {
         let mut changes: BTreeMap<(String, String, bool), StateChange> = BTreeMap::new();
         for (timeline, is_after) in [(self, false), (after, true)] {

@@ -1,7 +1,7 @@
 //! Collects records in columns while reading, matches begins with ends, and adds notes.
 //!
-//! Every object has an index, in the order of first use; times are those of the file. `assemble.rs` sorts them and
-//! converts their times to one clock.
+//! Processes, threads, states, counters and names have indices in the order of first use. Times are those of the file;
+//! `assemble.rs` sorts all objects and converts their times to one clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,14 +30,14 @@ pub(crate) struct Gathered {
     pub(crate) notes: Notes,
 }
 
-/// Object with a number in a file, and its known properties.
+/// Process, thread, state, counter or name with a number in a section, and its properties read so far.
 #[derive(Clone)]
 pub(crate) struct Declared<I, S> {
     /// Index of the file.
     pub(crate) file: u32,
     /// Number in its section.
     pub(crate) number: u32,
-    /// Declaration, if there was one.
+    /// Declaration; `None` if none has been read.
     pub(crate) info: Option<I>,
     /// Other properties read so far.
     pub(crate) so_far: S,
@@ -53,19 +53,20 @@ pub(crate) struct ThreadName {
 /// State of a thread while reading.
 #[derive(Clone)]
 pub(crate) struct ThreadSoFar {
-    /// First process of its section, which owns the thread unless its declaration names another.
+    /// First process of the section. It owns the thread unless the declaration of the thread names another process.
     pub(crate) section_process: u32,
     pub(crate) dropped: u64,
-    /// Drops of records: the number of spans of all threads at that point, and the time of the record before.
+    /// For each drop of records, the number of spans of all threads before the drop, and the time of the thread's last
+    /// record before the drop.
     drops: Vec<(u32, u64)>,
-    /// Earliest and latest time of the thread; the first exceeds the second while there is no record.
+    /// Earliest and latest time of the thread; the first exceeds the second before the first record.
     pub(crate) times: (u64, u64),
     before: u64,
-    /// Open spans, by state, the latest last.
+    /// Open spans of each state, in order of begin.
     open: BTreeMap<u32, Vec<u32>>,
-    /// Open spans and some closed ones, in order of begin; the last one is open.
+    /// Open spans and some closed ones, in order of begin; the last span is open.
     begun: Vec<u32>,
-    /// Span of a complete record, if that was the last record, and its time.
+    /// Span and time of the last `RecordedEvent::Span`; `None` if a state has begun or ended since.
     last_span: Option<(u32, u64)>,
 }
 
@@ -137,7 +138,7 @@ impl Gathered {
         self.notes.add(at.file, kind, count, Some(at.offset));
     }
 
-    /// Handles the time of the next record of this thread.
+    /// Updates the times of a thread for its next record, and adds a note if time runs backwards.
     pub(crate) fn time(&mut self, at: FilePosition, thread: u32, time_ns: u64) {
         let so_far = &mut self.threads[thread as usize].so_far;
         so_far.times = (so_far.times.0.min(time_ns), so_far.times.1.max(time_ns));
@@ -147,7 +148,7 @@ impl Gathered {
         }
     }
 
-    /// Handles a gap of dropped records of this thread.
+    /// Registers that `records` records of a thread were dropped at this point.
     pub(crate) fn dropped(&mut self, thread: u32, records: u64) {
         let spans = self.spans.len() as u32;
         let so_far = &mut self.threads[thread as usize].so_far;

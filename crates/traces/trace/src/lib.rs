@@ -1,31 +1,32 @@
 //! Traces: activities of threads of processes over time, in a file and in memory.
 //!
-//! A recorder (a user's program, an agent or the simulator) writes with a [`FileWriter`]; a reader reads one or more
-//! files into a [`Timeline`], on one clock.
+//! A recorder (a program of a user, an agent or the simulator) writes a file with a [`FileWriter`]. A [`TraceReader`]
+//! reads one or more files into a [`Timeline`], on one clock.
 //!
 //! # The file, version 1
 //!
 //! A file is a sequence of *sections*, one for each recording written to it: appending adds a section at the end. A
-//! section begins with 16 bytes that cannot occur otherwise:
+//! section begins with a header of 16 bytes:
 //!
 //! ```text
-//!   89 54 4c 56 0d 0a 1a 0a    "TLV" among bytes that a transfer as text would change
-//!   01 00                      the version, the least byte first, as everywhere
-//!   00 00                      not used
-//!   xx xx xx xx                the lower half of XXH3 (64 bits) of the 12 bytes before
+//!   89 54 4c 56 0d 0a 1a 0a    "TLV" with bytes that a transfer in text mode would change
+//!   01 00                      the version; all numbers are little-endian
+//!   00 00                      unused
+//!   xx xx xx xx                the lower half of the XXH3 hash (64 bits) of the 12 bytes before
 //! ```
 //!
-//! Then come chunks, until the file ends or another section begins:
+//! Chunks follow until the end of the file or the next section:
 //!
 //! ```text
 //!   1 byte     kind
 //!   4 bytes    the length of the content in bytes, at most 2^17
 //!   content
-//!   4 bytes    the lower half of XXH3 of all that before
+//!   4 bytes    the lower half of the XXH3 hash of the kind, length and content
 //! ```
 //!
-//! The content is in postcard's wire format (<https://postcard.jamesmunns.com/wire-format>): whole numbers as varints,
-//! signed ones zigzag, texts with their length, an enumeration as the index of its variant and the fields of it.
+//! The content is in postcard's wire format (<https://postcard.jamesmunns.com/wire-format>): integers are varints,
+//! signed integers zigzag varints, a text follows its length, and an enumeration is the index of its variant, followed
+//! by the fields of the variant.
 //!
 //! | kind | | content |
 //! |---|---|---|
@@ -34,16 +35,16 @@
 //! | 3 | state | [`StateId`], [`StateInfo`] |
 //! | 4 | counter | [`CounterId`], [`CounterInfo`] |
 //! | 5 | name | [`NameId`], text |
-//! | 6 | records | [`ThreadId`], then up to the end records: ns since the one before, `i64`, [`RecordedEvent`] |
-//! | 7 | dropped | [`ThreadId`], number of its records without room, `u64` |
+//! | 6 | records | [`ThreadId`], then records up to the end: ns since the previous record, `i64`, [`RecordedEvent`] |
+//! | 7 | dropped | [`ThreadId`], number of dropped records of the thread, `u64` |
 //! | 8 | clock offset | [`ProcessId`], [`ClockOffset`] |
 //!
-//! The time of a chunk's first record is since 0. Times are added modulo 2^64.
+//! The time of the first record of a chunk is relative to time 0. Times are added modulo 2^64.
 //!
 //! The writer chooses the numbers of processes, threads, states, counters and names; they are valid within a section.
-//! Each chunk is independent except for names, and a name may be declared after its use. A reader skips unknown kinds;
-//! an incompatible change gets another version. After a truncated or damaged chunk, a reader continues at the next
-//! section.
+//! Chunks are independent of each other, except that they use numbers that other chunks declare. A number may be
+//! declared after its use. A reader skips chunks of unknown kinds; an incompatible change of the format gets a new
+//! version. After a truncated or damaged chunk, a reader continues at the next section.
 //! # Map of the code
 //!
 //! - `model.rs`: types of recorded events, shared by writers and readers
@@ -56,7 +57,7 @@
 //! - `totals.rs`, `overlap.rs`, `difference.rs`: analyses of a timeline
 //! - `note.rs`: a reader's notes on a file
 //!
-//! This crate has no clock: times are the recorder's.
+//! This crate reads no clock: the recorder passes all times.
 
 mod assemble;
 mod chunk;

@@ -1,10 +1,11 @@
 //! Types of recorded events, shared by writers and readers of traces.
 //!
-//! They are encoded field by field in this order (see the crate): a change here changes the format.
+//! The file contains their fields in the order of declaration (see `lib.rs`): a change of these types changes the
+//! format.
 
 use serde::{Deserialize, Serialize};
 
-/// Limit in bytes of a text in a file. The writer truncates longer ones.
+/// Maximum length in bytes of a text in a file. The writer truncates longer texts.
 pub const TEXT_BYTES_MAX: usize = 4096;
 
 macro_rules! ids {
@@ -42,14 +43,14 @@ pub enum ProcessNumber {
 pub struct ProcessInfo {
     /// Name of the computer; empty in a simulation.
     pub host: String,
-    /// Number of the process there.
+    /// Number of the process on this host.
     pub number: ProcessNumber,
     /// Name of the program, or kind of the node.
     pub program: String,
-    /// Command line, arguments separated by blanks. May be empty.
+    /// Command line: arguments separated by blanks; empty if unknown.
     pub command_line: String,
-    /// Wall-clock time at time 0 of its records, in nanoseconds since 1970 (UTC); `None` if times are simulated or it
-    /// is unknown.
+    /// Wall-clock time at time 0 of the records, in nanoseconds since 1970 (UTC); `None` if unknown, or if times are
+    /// simulated.
     pub zero_unix_ns: Option<u64>,
 }
 
@@ -63,8 +64,8 @@ impl ProcessInfo {
         format!("{} {number}{on}{}", self.program, self.host)
     }
 
-    /// Returns the same process with this title, as [`title`](Self::title) makes it. A name of another form becomes the
-    /// program's name.
+    /// Returns this process with the program, number and host in `title`, the inverse of [`title`](Self::title). A
+    /// title of another form becomes the name of the program.
     #[must_use]
     pub fn titled(self, title: &str) -> Self {
         let (name, host) = title.rsplit_once(" on ").unwrap_or((title, ""));
@@ -81,7 +82,7 @@ impl ProcessInfo {
     }
 }
 
-/// Row within a process: a thread of the system, a lane of a task, a device.
+/// Row within a process: a thread of the operating system, a lane of tasks, or a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadInfo {
     /// Process of the thread.
@@ -114,12 +115,13 @@ pub struct CounterInfo {
     pub unit: String,
 }
 
-/// Offset of the clock of a process from the reference clock: that of the collector, which compared them.
+/// Offset of the clock of a process from the reference clock. The reference clock is that of the node that collected
+/// the traces and compared the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
-    /// Nanoseconds to add to the process's wall clock to obtain reference time.
+    /// Nanoseconds to add to the wall-clock time of the process to obtain the time on the reference clock.
     pub offset_ns: i64,
-    /// Maximum error of the offset, up or down, in nanoseconds.
+    /// Maximum error of the offset in either direction, in nanoseconds.
     pub uncertainty_ns: u64,
 }
 
@@ -145,7 +147,7 @@ macro_rules! integers {
 integers!(i8 u8 i16 u16 i32 u32 i64);
 
 impl From<u64> for Amount {
-    /// Converts to a real number if the integer exceeds `i64`, which loses its last digits.
+    /// Converts integers beyond the range of `i64` to real numbers, which loses their last digits.
     fn from(integer: u64) -> Self {
         i64::try_from(integer).map_or(Amount::Real(integer as f64), Amount::Integer)
     }
@@ -168,7 +170,7 @@ impl From<f64> for Amount {
 pub enum RecordedValue {
     /// Number.
     Number(Amount),
-    /// Text, of which [`TEXT_BYTES_MAX`] bytes are kept.
+    /// Text. The writer truncates it to [`TEXT_BYTES_MAX`] bytes.
     Text(String),
 }
 
@@ -188,18 +190,17 @@ pub enum RecordedEvent {
     Begin(StateId),
     /// End of a state: the latest open one with this number.
     End(StateId),
-    /// Complete state: it begins at the time of the record and lasts this number of nanoseconds. 0 is a state without
-    /// duration: a point in time.
+    /// Complete state, which begins at the time of the record and lasts this number of nanoseconds. A duration of 0 is
+    /// a point in time.
     Span(StateId, u64),
     /// Value of a counter from now on.
     Count(CounterId, Amount),
-    /// Argument of a span: of the preceding [`RecordedEvent::Span`], if that has the same time and no state has begun
-    /// or ended since; otherwise of the innermost open span, begun last.
+    /// Argument of a span. The span is the preceding [`RecordedEvent::Span`] if it has the same time and no state has
+    /// begun or ended since; otherwise the open span that began last.
     Argument(NameId, RecordedValue),
-    /// Departure of a flow, which arrives elsewhere as a [`RecordedEvent::FlowIn`] of the same number. The number is
-    /// unique.
+    /// Departure of a flow with this unique number. Its arrival is a [`RecordedEvent::FlowIn`] with the same number.
     FlowOut(u64),
-    /// Arrival of the flow that departed as a [`RecordedEvent::FlowOut`] of the same number.
+    /// Arrival of a flow. Its departure is a [`RecordedEvent::FlowOut`] with the same number.
     FlowIn(u64),
     /// Processor of the thread from now on.
     Processor(u32),
@@ -207,7 +208,7 @@ pub enum RecordedEvent {
     Switches {
         /// Switches because the thread waited.
         voluntary: u64,
-        /// Switches because the system ran another thread.
+        /// Switches because the system preempted the thread.
         involuntary: u64,
     },
 }

@@ -9,53 +9,54 @@ use std::fmt;
 /// Kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoteKind {
-    /// The file ends within a chunk or a section's header; the count is the number of its present bytes.
+    /// The file ends within a chunk or the header of a section; the count is the number of bytes of this part.
     Cut,
-    /// Bytes that are not a chunk, or of a corrupted one, up to the next section.
+    /// Bytes, up to the next section, that are not a chunk or belong to a corrupted chunk.
     Damaged,
-    /// A section of another version than [`crate::VERSION`], which is skipped.
+    /// A section of a version other than [`crate::VERSION`]. The reader skips it.
     OtherVersion,
-    /// A chunk of unknown kind, which is skipped.
+    /// A chunk of unknown kind. The reader skips it.
     UnknownChunk,
-    /// A chunk whose content does not decode, or not completely.
+    /// A chunk with content that does not decode, or has excess bytes.
     Undecodable,
-    /// A record whose thread was never declared: it gets a thread without a name.
+    /// A record of an undeclared thread. The timeline has a thread without a declared name for it.
     UndeclaredThread,
-    /// A thread or clock offset whose process was never declared.
+    /// A thread or clock offset of an undeclared process.
     UndeclaredProcess,
-    /// A record whose state was never declared: it gets a state without a name.
+    /// A record of an undeclared state. The timeline has a state without a declared name for it.
     UndeclaredState,
-    /// A record whose counter, or argument whose name, was never declared.
+    /// A record with an undeclared counter or name of an argument.
     UndeclaredName,
-    /// A time before that of the preceding record.
+    /// A record with an earlier time than the preceding record of its thread.
     Backwards,
-    /// An end of a state that has not begun: a marked span without duration.
+    /// An end of a state without a begin. It becomes a marked span without duration.
     EndWithoutBegin,
-    /// A state that began and did not end: a marked span.
+    /// A state that began and did not end. It becomes a marked span.
     Unfinished,
-    /// An end before its begin: a span without duration.
+    /// An end with an earlier time than its begin. It becomes a span without duration.
     EndBeforeBegin,
-    /// An argument outside of any open span, which is left out.
+    /// An argument outside of any open span. It is omitted.
     ArgumentWithoutSpan,
     /// A record dropped by the recorder because its buffer was full.
     Dropped,
-    /// A record beyond the limit of records, which is left out.
+    /// A record beyond the limit of records. It is omitted.
     RecordsLeftOut,
-    /// A declaration or text beyond its limit, which is left out.
+    /// A declaration or text beyond its limit. It is omitted.
     DeclarationsLeftOut,
-    /// A process without a known wall clock, while others have one: it begins with the first of them.
+    /// A process without a known wall-clock time, while others have one. Its time 0 is that of the earliest of the
+    /// others.
     ClockUnknown,
     /// A process with uncertain times; the count is the largest uncertainty in nanoseconds.
     ClockUncertain,
-    /// A time beyond 2^64 - 1 ns on the common clock, which is clamped.
+    /// A time below 0 or beyond 2^64 - 1 ns on the common clock. It is clamped.
     TimeClamped,
-    /// A flow that arrives and never departed, or departs and never arrives.
+    /// A flow with an arrival but no departure, or a departure but no arrival.
     FlowUnmatched,
 }
 
 impl NoteKind {
-    /// Returns true if the note is normal for any recording of running activity: spans and flows in progress at its
-    /// begin or end have one end only.
+    /// Returns true if the note is normal in a recording: spans and flows in progress at the begin or end of the
+    /// recording lack one end.
     pub fn is_usual(self) -> bool {
         matches!(self, NoteKind::EndWithoutBegin | NoteKind::Unfinished | NoteKind::FlowUnmatched)
     }
@@ -70,7 +71,7 @@ pub struct Note {
     pub kind: NoteKind,
     /// Number of occurrences.
     pub count: u64,
-    /// Offset in bytes of the chunk of the first occurrence; `None` if meaningless.
+    /// Offset in bytes of the chunk of the first occurrence; `None` if the note has no place in the file.
     pub offset: Option<u64>,
 }
 
@@ -83,13 +84,15 @@ impl fmt::Display for Note {
         };
         write!(f, "{}: ", self.file)?;
         match self.kind {
-            NoteKind::Cut => write!(f, "it ends in the middle of a chunk ({count} bytes of it are there)"),
-            NoteKind::Damaged => write!(f, "{} damaged and passed over", of("byte is", "bytes are")),
-            NoteKind::OtherVersion => write!(f, "{} of another version", of("part is", "parts are")),
-            NoteKind::UnknownChunk => {
-                write!(f, "{} of a newer kind and passed over", of("chunk is", "chunks are"))
+            NoteKind::Cut => write!(f, "it ends in the middle of a chunk, after {count} bytes of the chunk"),
+            NoteKind::Damaged => write!(f, "{} damaged and skipped", of("byte is", "bytes are")),
+            NoteKind::OtherVersion => {
+                write!(f, "{} of another version and skipped", of("section is", "sections are"))
             }
-            NoteKind::Undecodable => write!(f, "{} not as it should be", of("chunk is", "chunks are")),
+            NoteKind::UnknownChunk => {
+                write!(f, "{} of an unknown kind and skipped", of("chunk is", "chunks are"))
+            }
+            NoteKind::Undecodable => write!(f, "{} invalid content", of("chunk has", "chunks have")),
             NoteKind::UndeclaredThread => write!(f, "{} not declared", of("thread was", "threads were")),
             NoteKind::UndeclaredProcess => write!(f, "{} not declared", of("process was", "processes were")),
             NoteKind::UndeclaredState => write!(f, "{} not declared", of("state was", "states were")),
@@ -101,24 +104,26 @@ impl fmt::Display for Note {
             NoteKind::Unfinished => write!(f, "{} not ended", of("span has", "spans have")),
             NoteKind::EndBeforeBegin => write!(f, "{} before the begin", of("end is", "ends are")),
             NoteKind::ArgumentWithoutSpan => {
-                write!(f, "{} to no span and left out", of("argument belongs", "arguments belong"))
+                write!(f, "{} to no span and omitted", of("argument belongs", "arguments belong"))
             }
             NoteKind::Dropped => {
-                write!(f, "{} not recorded, for want of room", of("record was", "records were"))
+                write!(f, "{} dropped, because the buffer was full", of("record was", "records were"))
             }
             NoteKind::RecordsLeftOut => {
-                write!(f, "{} beyond the limit and left out", of("record is", "records are"))
+                write!(f, "{} beyond the limit and omitted", of("record is", "records are"))
             }
             NoteKind::DeclarationsLeftOut => {
-                write!(f, "{} beyond the limit and left out", of("declaration is", "declarations are"))
+                write!(f, "{} beyond the limit and omitted", of("declaration is", "declarations are"))
             }
             NoteKind::ClockUnknown => {
                 let begin = if count == 1 { "begins" } else { "begin" };
                 let have = of("process has", "processes have");
-                write!(f, "{have} no wall clock and {begin} with the others")
+                write!(f, "{have} no wall-clock time and {begin} with the earliest process that has one")
             }
-            NoteKind::ClockUncertain => write!(f, "its times are certain to within {count} ns only"),
-            NoteKind::TimeClamped => write!(f, "{} beyond what can be told", of("time is", "times are")),
+            NoteKind::ClockUncertain => write!(f, "its times are uncertain by up to {count} ns"),
+            NoteKind::TimeClamped => {
+                write!(f, "{} outside of the range of times and clamped", of("time is", "times are"))
+            }
             NoteKind::FlowUnmatched => write!(f, "{} only one end", of("flow has", "flows have")),
         }?;
         match self.offset {
@@ -128,12 +133,12 @@ impl fmt::Display for Note {
     }
 }
 
-/// Notes so far, by file and kind.
+/// Notes so far, by file and kind, each with its count and the offset of its first occurrence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes(BTreeMap<(u32, NoteKind), (u64, Option<u64>)>);
 
 impl Notes {
-    /// Adds `count` notes of a kind.
+    /// Adds `count` to the note of a kind.
     pub(crate) fn add(&mut self, file: u32, kind: NoteKind, count: u64, offset: Option<u64>) {
         if count > 0 {
             let (counted, _) = self.0.entry((file, kind)).or_insert((0, offset));
@@ -141,7 +146,7 @@ impl Notes {
         }
     }
 
-    /// Keeps the maximum of the counts.
+    /// Raises the count of the note of a kind to `count`.
     pub(crate) fn greatest(&mut self, file: u32, kind: NoteKind, count: u64) {
         if count > 0 {
             let (counted, _) = self.0.entry((file, kind)).or_insert((0, None));

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::timeline::{Mark, Timeline};
 use crate::totals::part_within;
 
-/// Limit of simultaneous choices: memory grows with the number of their subsets.
+/// Maximum number of simultaneous choices. Memory grows with the number of subsets of the choices.
 pub const CHOSEN_MAX: usize = 8;
 
 /// Choice of spans by state and thread.
@@ -26,10 +26,10 @@ impl SpanChoice {
 }
 
 impl Timeline {
-    /// Returns the time in nanoseconds in which distinct threads matched all choices. With two states: the time in
-    /// which one thread was in the one while another was in the other. A state nested in another state of the same
-    /// thread does not overlap it; the same state twice overlaps while two threads are in it. With a single choice: the
-    /// time in which any thread matched it.
+    /// Returns the time in nanoseconds in which distinct threads matched all choices. For two states: the time in which
+    /// one thread was in the first state and another thread in the second. A state does not overlap a state that
+    /// contains it in the same thread. If both states are the same, they overlap while two threads are in this state.
+    /// For a single choice: the time in which any thread matched it.
     ///
     /// Counts only time within the given range, if any. Returns 0 for no choices or more than [`CHOSEN_MAX`].
     pub fn overlap(&self, chosen: &[SpanChoice], within_ns: Option<Range<u64>>) -> u64 {
@@ -56,7 +56,7 @@ impl Timeline {
         overlap
     }
 
-    /// Returns begins and ends of chosen spans: time, thread, index of the choice, and true for a begin.
+    /// Returns the begins and ends of chosen spans as (time, thread, index of the choice, true for a begin).
     fn steps(&self, chosen: &[SpanChoice], within: &Range<u64>) -> Vec<(u64, u32, u8, bool)> {
         let mut steps = Vec::new();
         for span in self.spans.iter().filter(|span| span.mark != Mark::NoBegin) {
@@ -77,7 +77,7 @@ fn on(spans: &[u32; CHOSEN_MAX]) -> usize {
     (0..CHOSEN_MAX).filter(|which| spans[*which] > 0).map(|which| 1 << which).sum()
 }
 
-/// For each subset of the choices, the number of threads that match any of them.
+/// For each subset of the choices, the number of threads that match any choice in the subset.
 struct Concurrency(Vec<usize>);
 
 impl Concurrency {

@@ -1,7 +1,7 @@
 //! Reader of traces: decodes bytes into declarations and records.
 //!
-//! Bytes arrive in pieces of any size; the reader continues as a file grows. It skips damaged bytes up to the next
-//! section, and adds a note.
+//! Callers pass bytes in pieces of any size, so a reader can follow a growing file. The reader skips damaged bytes up
+//! to the next section, and adds a note.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -18,15 +18,15 @@ use crate::model::{
 use crate::note::NoteKind;
 use crate::timeline::{ArgumentValue, Timeline};
 
-/// Limits of all files together. Anything beyond is left out, with a note.
+/// Limits of all files together. The reader omits records, declarations and texts beyond the limits, and adds a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of records, each up to 80 bytes of memory; less than 2^32.
+    /// Maximum number of records, each up to 80 bytes of memory.
     pub records: u32,
-    /// Number of processes, threads, states, counters and names of arguments, each up to 300 bytes of memory and its
-    /// texts.
+    /// Maximum number of processes, threads, states, counters and names of arguments, each up to 300 bytes of memory in
+    /// addition to its texts.
     pub declarations: u32,
-    /// Bytes of texts: names, and values of arguments; equal values count once.
+    /// Maximum number of bytes of texts: names, and values of arguments. Equal values count once.
     pub text_bytes: u64,
 }
 
@@ -43,11 +43,11 @@ pub enum ReadError {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// The file does not begin as a trace does, or is truncated before its first section.
-    #[error("this is not a trace, or only its first bytes")]
+    /// The file does not begin with a section, or is truncated within its header.
+    #[error("this is not a trace, or was truncated within the first bytes")]
     NoTrace,
-    /// Version of the format that this program does not read.
-    #[error("this is a trace of version {0}, and this program reads version {VERSION}")]
+    /// The file has this version of the format, which this program does not read.
+    #[error("this is a trace of version {0}, but this program reads only version {VERSION}")]
     Version(u16),
 }
 
@@ -56,7 +56,7 @@ pub fn is_trace(beginning: &[u8]) -> bool {
     beginning.starts_with(&chunk::MAGIC)
 }
 
-/// Reads one trace with the default limits. Notes call it `name`.
+/// Reads one trace with the default limits. Notes contain `name` as the name of the file.
 pub fn read(name: &str, from: impl Read) -> Result<Timeline, ReadError> {
     let mut reader = TraceReader::new(Limits::default());
     reader.read(name, from)?;
@@ -65,8 +65,7 @@ pub fn read(name: &str, from: impl Read) -> Result<Timeline, ReadError> {
 
 /// Reader of one or more traces into one timeline.
 ///
-/// A clone has read the same parts of the same files. To follow growing files, make a timeline of a clone, and continue
-/// with the original.
+/// To follow growing files, make a timeline of a clone of the reader, and continue to read with the original.
 #[derive(Clone)]
 pub struct TraceReader {
     room: Room,
@@ -88,10 +87,10 @@ struct Input {
     place: Place,
 }
 
-/// Position of a reader in a file.
+/// Position of a reader in the structure of a file.
 #[derive(Clone, Default)]
 enum Place {
-    /// At its first byte.
+    /// At the first byte of the file.
     #[default]
     Beginning,
     /// In a section.
@@ -102,7 +101,7 @@ enum Place {
     Foreign,
 }
 
-/// Indices in the gathered lists, by number in a section.
+/// Indices in the gathered lists, by the number in this section.
 #[derive(Clone, Default)]
 struct Section {
     processes: BTreeMap<u32, u32>,
@@ -118,7 +117,7 @@ impl TraceReader {
         TraceReader { room: Room(limits), gathered: Gathered::default(), inputs: Vec::new() }
     }
 
-    /// Reads a whole file. Notes call it `name`.
+    /// Reads a whole file. Notes contain `name` as the name of the file.
     pub fn read(&mut self, name: &str, mut from: impl Read) -> Result<(), ReadError> {
         let file = self.add(name);
         let mut piece = vec![0; 1 << 18];
@@ -151,7 +150,7 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Marks the end of a file: an incomplete chunk is truncated.
+    /// Ends a file: the bytes of an incomplete chunk are reported as truncated.
     pub fn end(&mut self, file: usize) -> Result<(), ReadError> {
         let Input { pending, offset, mut place } = std::mem::take(&mut self.inputs[file]);
         if matches!(place, Place::Beginning) {
@@ -160,7 +159,7 @@ impl TraceReader {
         let mut rest = &pending[..];
         while !rest.is_empty() {
             let at = FilePosition { file: file as u32, offset: offset + (pending.len() - rest.len()) as u64 };
-            // A truncated chunk may seem to contain the section that was appended after it.
+            // The length of a truncated chunk can extend into a section that was appended later.
             let torn = chunk::bytes_before_section(rest);
             let kind = if torn == rest.len() { NoteKind::Cut } else { NoteKind::Damaged };
             self.gathered.note(at, kind, torn as u64);
@@ -177,7 +176,7 @@ impl TraceReader {
         assemble::assemble(self.gathered, alignment)
     }
 
-    /// Reads all complete chunks of these bytes, which are at this position of a file, and returns their length.
+    /// Reads all complete chunks in `bytes`, which begin at position `start`, and returns the length of these chunks.
     fn take_in(&mut self, start: FilePosition, place: &mut Place, bytes: &[u8]) -> Result<usize, ReadError> {
         let mut taken = 0;
         loop {
@@ -236,7 +235,7 @@ impl Room {
     }
 }
 
-/// Destination of a chunk's content.
+/// Context for decoding the content of a chunk.
 struct Chunk<'a> {
     at: FilePosition,
     section: &'a mut Section,
@@ -244,11 +243,11 @@ struct Chunk<'a> {
     gathered: &'a mut Gathered,
 }
 
-/// Reason why a part of a chunk is left out.
+/// Reason why a part of a chunk is omitted.
 enum OmissionReason {
-    /// Its content does not decode.
+    /// The content does not decode.
     Undecodable,
-    /// Content beyond the limits.
+    /// The content is beyond the limits.
     NoRoom,
 }
 
@@ -433,13 +432,13 @@ impl Chunk<'_> {
     }
 }
 
-/// Decodes the single value that is the whole content of a chunk.
+/// Decodes the content of a chunk as a single value. Fails if bytes remain.
 fn whole<T: for<'a> Deserialize<'a>>(content: &[u8]) -> Result<T, OmissionReason> {
     let (value, rest) = postcard::take_from_bytes(content)?;
     if rest.is_empty() { Ok(value) } else { Err(OmissionReason::Undecodable) }
 }
 
-/// Returns the index for this number in a section; adds a new one at its first use.
+/// Returns the index of the object with this number in the section. At the first use of the number, adds an object.
 fn index<I, S>(
     indices: &mut BTreeMap<u32, u32>,
     all: &mut Vec<Declared<I, S>>,

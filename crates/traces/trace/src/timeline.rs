@@ -1,7 +1,7 @@
 //! Trace in memory, on one clock: processes, threads and their activities, in columns.
 //!
-//! A trace may have ten million spans, so numerous objects are in columns, in order: all spans of a thread are
-//! adjacent. Other objects are referenced by index.
+//! A trace can have ten million spans, so the fields of spans are stored in columns, and all spans of a thread are
+//! adjacent. Objects refer to each other by index.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::model::{Amount, Colour, ProcessInfo};
 use crate::note::Note;
 
-/// Activities of the threads of some processes. Times are in nanoseconds on one clock.
+/// Activities of the threads of one or more processes. Times are in nanoseconds on one clock.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// Names of the files of the trace.
@@ -26,17 +26,17 @@ pub struct Timeline {
     pub names: Vec<String>,
     /// Texts that are values of arguments.
     pub texts: Vec<Arc<str>>,
-    /// Spans: thread by thread, each in the order of begins; at equal begins the longer span first.
+    /// Spans, sorted by thread, then begin; of spans with equal begins, the longer span first.
     pub spans: Spans,
-    /// Values of counters, by counter, then thread, then time.
+    /// Values of counters, sorted by counter, then thread, then time.
     pub counts: Vec<Count>,
-    /// Arguments of spans, by span.
+    /// Arguments of spans, sorted by span.
     pub arguments: Vec<Argument>,
-    /// Flows between threads, in the order of departure.
+    /// Flows between threads, sorted by time of departure.
     pub flows: Vec<Flow>,
-    /// Processor of a thread from a time on, by thread, then time.
+    /// Processor of a thread from a time on, sorted by thread, then time.
     pub processors: Vec<OnProcessor>,
-    /// Numbers of context switches of threads, by thread, then time.
+    /// Numbers of context switches of threads, sorted by thread, then time.
     pub switches: Vec<SwitchCount>,
     /// Notes on the files.
     pub notes: Vec<Note>,
@@ -49,12 +49,12 @@ pub struct Timeline {
 pub struct TracedProcess {
     /// Index of its file.
     pub file: u32,
-    /// Properties of the process: only the number, if it was never declared.
+    /// Properties of the process; only the number for an undeclared process.
     pub info: ProcessInfo,
-    /// True if it was declared.
+    /// True if the trace declares it.
     pub is_declared: bool,
-    /// Maximum error of its times relative to other processes, up or down, in nanoseconds; `None` if the clocks were
-    /// not compared.
+    /// Maximum error of its times relative to other processes, in either direction, in nanoseconds; `None` if the
+    /// clocks were not compared.
     pub uncertainty_ns: Option<u64>,
     /// Range of its threads.
     pub threads: Range<usize>,
@@ -67,9 +67,9 @@ pub struct TracedThread {
     pub process: u32,
     /// Name of the thread.
     pub name: String,
-    /// True if it was declared.
+    /// True if the trace declares it.
     pub is_declared: bool,
-    /// Number of its records dropped for lack of room.
+    /// Number of its records that were dropped because its buffer was full.
     pub dropped: u64,
     /// Range of its spans.
     pub spans: Range<usize>,
@@ -84,11 +84,11 @@ pub struct State {
     pub category: String,
     /// Colour, if one was declared.
     pub colour: Option<Colour>,
-    /// True if it was declared.
+    /// True if the trace declares it.
     pub is_declared: bool,
 }
 
-/// Counter of a timeline, with independent values in each thread that counts.
+/// Counter of a timeline. Each thread that sets it has independent values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Name of the counter.
@@ -108,8 +108,8 @@ pub struct Spans {
     pub begin_ns: Vec<u64>,
     /// Times of their ends, not before their begins.
     pub end_ns: Vec<u64>,
-    /// Rows within the row of their thread: 0 for the outermost. Spans of the same row never overlap, except in row
-    /// [`Spans::DEPTH_MAX`], which holds all deeper spans.
+    /// Rows of the spans within the row of their thread, from 0 for the outermost spans. Spans of the same row never
+    /// overlap, except in row [`Spans::DEPTH_MAX`], which holds all deeper spans.
     pub depth: Vec<u8>,
     /// Completeness of the spans.
     pub mark: Vec<Mark>,
@@ -126,7 +126,7 @@ pub struct Span {
     pub begin_ns: u64,
     /// Time of its end.
     pub end_ns: u64,
-    /// Row within that of the thread.
+    /// Row within the row of the thread, from 0.
     pub depth: u8,
     /// Completeness of the span.
     pub mark: Mark,
@@ -135,12 +135,12 @@ pub struct Span {
 /// Completeness of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// Complete: it began and ended.
+    /// Complete, with a begin and an end.
     Whole,
-    /// Without an end: it lasts up to the last known time of its process. If records of its thread were dropped after
-    /// it began, it lasts up to the last record before the drop.
+    /// Without an end. The span extends to the last known time of its process, or, if records of its thread were
+    /// dropped after its begin, to the last record before the drop.
     Unfinished,
-    /// Without a begin: it is at the time of its end, without duration. It is excluded from all totals.
+    /// Without a begin. The span has the time of its end and no duration. All totals exclude it.
     NoBegin,
 }
 
@@ -149,7 +149,7 @@ pub enum Mark {
 pub struct Count {
     /// Index of the counter.
     pub counter: u32,
-    /// Index of the counting thread.
+    /// Index of the thread that set the value.
     pub thread: u32,
     /// Time of the value.
     pub time_ns: u64,
@@ -186,7 +186,7 @@ pub struct Flow {
     pub from_ns: u64,
     /// Index of the thread of its arrival.
     pub to_thread: u32,
-    /// Time of arrival: earlier than the departure, if their clocks are uncertain.
+    /// Time of arrival. Can be earlier than the departure if the clocks are uncertain.
     pub to_ns: u64,
 }
 
@@ -210,12 +210,12 @@ pub struct SwitchCount {
     pub time_ns: u64,
     /// Switches because the thread waited.
     pub voluntary: u64,
-    /// Switches because the system ran another thread.
+    /// Switches because the system preempted the thread.
     pub involuntary: u64,
 }
 
 impl Spans {
-    /// Maximum depth, also used for deeper spans, so that reading a trace of begins only stays cheap.
+    /// Maximum depth, also of deeper spans, so that a trace with begins only is read in linear time.
     pub const DEPTH_MAX: u8 = u8::MAX;
 
     /// Returns the number of spans.

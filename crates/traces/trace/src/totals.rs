@@ -1,4 +1,4 @@
-//! Numbers of states and their durations: sums and distribution.
+//! Totals of states: the number of spans of a state, and the sum and distribution of their durations.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,10 +16,10 @@ pub enum Grouping {
     State,
 }
 
-/// Number of times that some threads were in a state, and durations.
+/// Number and durations of the spans of a state in a group of threads.
 ///
-/// A span nested in another of the same state counts, too. Unfinished spans count up to their last known time; spans
-/// without a begin do not count.
+/// A span nested in another span of the same state also counts. Unfinished spans count up to their last known time;
+/// spans without a begin do not count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateTotals {
     /// Index of the process, if grouped by process or thread.
@@ -34,20 +34,20 @@ pub struct StateTotals {
     pub total_ns: u64,
     /// Mean duration in nanoseconds, rounded down.
     pub mean_ns: u64,
-    /// Median: for an even number of durations, the mean of the two in the middle, rounded down.
+    /// Median duration in nanoseconds. For an even number of spans, the mean of the two middle durations, rounded down.
     pub median_ns: u64,
-    /// 99th percentile: the least duration that 99 % of them do not exceed.
+    /// 99th percentile in nanoseconds: the least duration that 99 % of the spans do not exceed.
     pub p99_ns: u64,
     /// Maximum duration in nanoseconds.
     pub max_ns: u64,
-    /// Total as a fraction of the time of the group's threads: for each, from the first to the last time of its file.
-    /// Nested states can make it exceed 1.
+    /// Total as a fraction of the time of all threads in the group. The time of a thread extends from the first to the
+    /// last time of its file. Nested states can make it exceed 1.
     pub share: f64,
 }
 
 impl Timeline {
-    /// Returns the totals of each state: by process, thread, and the longest first. Counts only spans within the given
-    /// range of times, if any, and clips spans that extend beyond it.
+    /// Returns the totals of each state in each group. In a group, the states with the longest total come first. Counts
+    /// only spans within the given range of times, if any, and clips spans that extend beyond the range.
     pub fn totals(&self, grouping: Grouping, within_ns: Option<Range<u64>>) -> Vec<StateTotals> {
         let groups: Vec<(Option<u32>, Option<u32>, Range<usize>)> = match grouping {
             Grouping::State => vec![(None, None, 0..self.threads.len())],
@@ -116,14 +116,14 @@ impl Timeline {
     }
 }
 
-/// Returns the part of a span within a range, if there is one. A span without duration is within if its time is.
+/// Returns the begin and end of the part of a span within a range; `None` if no part is within.
 pub(crate) fn part_within(begin: u64, end: u64, within: &Range<u64>) -> Option<(u64, u64)> {
     let begins_within = within.contains(&begin);
     let reaches_in = begin < within.start && within.start < end;
     (begins_within || reaches_in).then(|| (begin.max(within.start), end.min(within.end)))
 }
 
-/// Returns sum and distribution of durations of threads with a total known time of `known_ns`.
+/// Returns the number, sum and distribution of durations. `known_ns` is the time of all threads in the group.
 fn of_durations(mut durations: Vec<u64>, known_ns: f64) -> StateTotals {
     durations.sort_unstable();
     let count = durations.len();
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distributions_equal_those_counted_by_hand() {
+    fn totals_of_durations_equal_hand_computed_values() {
         let of = |durations: &[u64]| of_durations(durations.to_vec(), 1000.0);
         let hundred: Vec<u64> = (1..=100).rev().collect();
         let totals = of(&hundred);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_within_a_range_is_cut_at_both_ends() {
+    fn a_span_is_clipped_to_a_range_at_both_ends() {
         assert_eq!(part_within(10, 20, &(0..100)), Some((10, 20)));
         assert_eq!(part_within(10, 20, &(15..18)), Some((15, 18)));
         assert_eq!(part_within(10, 20, &(20..30)), None);

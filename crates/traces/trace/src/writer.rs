@@ -1,4 +1,4 @@
-//! Writer of traces: declarations and records in any order, chunk by chunk.
+//! Writer of traces: writes declarations and records in any order, chunk by chunk.
 //!
 //! A writer buffers only one chunk. Each chunk is one write to the underlying writer, so that a killed process leaves
 //! at most its last chunk incomplete.
@@ -13,8 +13,8 @@ use crate::model::{
     RecordedValue, StateId, StateInfo, TEXT_BYTES_MAX, ThreadId, ThreadInfo,
 };
 
-/// Length in bytes at which a chunk of records is complete: small, so that a lost chunk loses few records, and large
-/// compared with its header.
+/// Length in bytes at which a chunk of records is written: small, so that the loss of a chunk loses few records, but
+/// large compared with the header of a chunk.
 const RECORDS_BYTES: usize = 1 << 16;
 
 /// Records of one thread in order of time, encoded as in the file.
@@ -25,7 +25,7 @@ pub struct RecordRun {
 }
 
 impl RecordRun {
-    /// Adds an event at a time in nanoseconds. Too long texts are truncated.
+    /// Adds an event at a time in nanoseconds. Truncates texts to [`TEXT_BYTES_MAX`].
     #[inline]
     pub fn push(&mut self, time_ns: u64, event: &RecordedEvent) {
         // Modulo 2^64, so that any two times have a difference.
@@ -39,7 +39,8 @@ impl RecordRun {
         self.bytes.is_empty()
     }
 
-    /// Returns true if it should be written now: a chunk can hold at most about twice this length.
+    /// Returns true if the caller should write the run now. A chunk can hold about twice as many bytes as a run that
+    /// has just become full.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= RECORDS_BYTES
     }
@@ -54,7 +55,7 @@ impl RecordRun {
 /// Writer of one section of a trace.
 ///
 /// The caller chooses the numbers of processes, threads, states, counters and names. A record may precede the
-/// declaration of its names. Readers keep and mark undeclared objects.
+/// declaration of a number that it uses. Readers keep undeclared objects, and add a note.
 pub struct FileWriter<W: Write> {
     to: W,
     buffer: Vec<u8>,
@@ -68,8 +69,8 @@ impl FileWriter<File> {
         FileWriter::new(File::create(path)?, process)
     }
 
-    /// Appends a section to a trace, creating the file if it is missing. Existing sections are unchanged, even damaged
-    /// ones. Rejects a file that is no trace ([`io::ErrorKind::InvalidData`]).
+    /// Appends a section to a trace, creating the file if it is missing. Existing sections remain unchanged, even
+    /// damaged sections. Rejects a file that is not a trace ([`io::ErrorKind::InvalidData`]).
     pub fn append(path: &Path, process: &ProcessInfo) -> io::Result<Self> {
         let file = File::options().read(true).append(true).create(true).open(path)?;
         let mut beginning = Vec::new();
@@ -93,12 +94,12 @@ impl<W: Write> FileWriter<W> {
         Ok(writer)
     }
 
-    /// Continues a section whose beginning is already in `to`.
+    /// Continues a section: `to` already contains its header and process.
     pub fn resume(to: W) -> Self {
         FileWriter { to, buffer: Vec::new(), run: RecordRun::default() }
     }
 
-    /// Declares a process; the last declaration of a number is valid.
+    /// Declares a process. Of several declarations of a number, the last is valid.
     pub fn process(&mut self, id: ProcessId, info: &ProcessInfo) -> io::Result<()> {
         let info = ProcessInfo {
             host: cut(&info.host).to_owned(),
@@ -147,10 +148,10 @@ impl<W: Write> FileWriter<W> {
         Ok(())
     }
 
-    /// Writes a run of a thread's records, and clears it.
+    /// Writes a run of records of a thread, and clears the run.
     ///
     /// # Panics
-    /// If the run is much longer than a [full](RecordRun::is_full) one.
+    /// If the run is longer than the maximum content of a chunk: see [`RecordRun::is_full`].
     pub fn run(&mut self, thread: ThreadId, run: &mut RecordRun) -> io::Result<()> {
         if run.is_empty() {
             return Ok(());
@@ -163,13 +164,13 @@ impl<W: Write> FileWriter<W> {
         written
     }
 
-    /// Reports the number of dropped records of a thread since the previous report.
+    /// Writes the number of dropped records of a thread since the previous call.
     pub fn dropped(&mut self, thread: ThreadId, records: u64) -> io::Result<()> {
         self.write(ChunkKind::Dropped, |buffer| chunk::put(buffer, &(thread, records)))
     }
 
-    /// Declares the offset of a process's clock from the reference clock. Of several declarations the least uncertain
-    /// one is valid.
+    /// Declares the offset of a process's clock from the reference clock. Of several declarations, the one with the
+    /// least uncertainty is valid.
     pub fn clock_offset(&mut self, process: ProcessId, offset: ClockOffset) -> io::Result<()> {
         self.write(ChunkKind::ClockOffset, |buffer| chunk::put(buffer, &(process, offset)))
     }
@@ -205,15 +206,15 @@ fn put_record(buffer: &mut Vec<u8>, since: i64, event: &RecordedEvent) {
     }
 }
 
-/// Encoder of the frequent kinds of records in postcard's format. With postcard's serializer these few bytes took most
-/// of the time that tracing costs a simulation.
+/// Encoder of the frequent kinds of records in the format of postcard. The serializer of postcard took most of the time
+/// that tracing added to a simulation.
 struct ShortRecord<'a> {
     room: &'a mut [u8; ShortRecord::BYTES],
     bytes: usize,
 }
 
 impl ShortRecord<'_> {
-    /// Maximum length in bytes: time 10, kinds 3, a number 5, an amount 10.
+    /// Maximum length in bytes of a record: at most 28 (time 10, kinds 3, a number 5, an amount 10), rounded up.
     const BYTES: usize = 32;
 
     /// Encodes a record of a frequent kind at the start of `room`; returns its length, or `None` for other kinds.
@@ -245,7 +246,7 @@ impl ShortRecord<'_> {
         self
     }
 
-    /// Appends a varint: seven bits per byte, the low ones first; all but the last byte have the high bit set.
+    /// Appends a varint: seven bits per byte, the lowest bits first; all bytes except the last have the high bit set.
     #[inline(always)]
     fn number(&mut self, mut number: u64) -> &mut Self {
         while number >= 0x80 {
@@ -273,7 +274,7 @@ fn put_other(buffer: &mut Vec<u8>, since: i64, event: &RecordedEvent) {
     }
 }
 
-/// Returns the longest prefix of a text within the limit.
+/// Returns the longest prefix of a text within [`TEXT_BYTES_MAX`].
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }

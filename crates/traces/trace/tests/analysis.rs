@@ -1,4 +1,5 @@
-//! Totals, overlaps and differences, compared with values counted by hand and, for any trace, nanosecond by nanosecond.
+//! Tests of totals, overlaps and differences: compares results with values computed by hand and, for random traces,
+//! with an exhaustive search of each nanosecond.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use trace::{
 /// Span: thread, state, begin and duration.
 type SpanTuple = (u32, u32, u64, u64);
 
-/// Returns a timeline of two processes with two threads each; threads 0 and 1 belong to the first.
+/// Returns a timeline of two processes with two threads each; threads 0 and 1 belong to the first process.
 fn timeline(spans: &[SpanTuple]) -> Timeline {
     let process = |pid| ProcessInfo {
         host: String::new(),
@@ -81,7 +82,7 @@ fn an_overlap_needs_different_threads() {
     assert_eq!(beside.overlap(&[thread(0), thread(1)], None), 50);
     assert_eq!(beside.overlap(&[state(0), state(1)], Some(30..40)), 10);
     assert_eq!(beside.overlap(&[], None), 0);
-    // Three threads for three states, one of which could be in two.
+    // Three threads are in three states; the first thread is in two of them.
     let three = timeline(&[(0, 0, 0, 10), (0, 1, 0, 10), (1, 1, 0, 10), (2, 2, 5, 10)]);
     assert_eq!(three.overlap(&[state(0), state(1), state(2)], None), 5);
 }
@@ -100,7 +101,7 @@ fn span_tuples() -> impl Strategy<Value = Vec<SpanTuple>> {
     prop::collection::vec((0..4u32, 0..4u32, 0..60u64, 0..20u64), 1..30)
 }
 
-/// Returns true if distinct threads can match all of these states, by exhaustive search.
+/// Returns true if distinct threads are in all of these states, by exhaustive search.
 fn can_be_given(states: &[u32], taken: &mut Vec<u32>, is_on: &dyn Fn(u32, u32) -> bool) -> bool {
     let Some((first, rest)) = states.split_first() else { return true };
     (0..4).any(|thread| {

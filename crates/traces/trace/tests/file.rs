@@ -1,4 +1,5 @@
-//! Written traces are read back, and truncated, damaged or odd files are read as far as possible.
+//! Tests of files: written traces are read back unchanged, and truncated, damaged or inconsistent files are read as far
+//! as possible.
 
 use proptest::prelude::*;
 use trace::{
@@ -126,7 +127,7 @@ fn all_written_records_are_read_back() {
 }
 
 #[test]
-fn odd_records_are_kept_and_marked() {
+fn inconsistent_records_are_kept_and_marked() {
     let timeline = read(&with_records(&[
         record(10, End(READ)),
         record(20, Begin(READ)),
@@ -176,7 +177,7 @@ fn names_may_follow_their_use_and_states_may_overlap() {
 }
 
 #[test]
-fn spans_that_may_have_ended_in_a_gap_end_at_the_gap() {
+fn unfinished_spans_end_at_the_first_drop_of_records_after_their_begin() {
     let mut writer = writer();
     writer
         .records(ThreadId(5), &[record(10, Begin(READ)), record(20, Begin(WAIT)), record(30, Processor(1))])
@@ -223,7 +224,7 @@ fn a_truncated_file_is_read_up_to_its_end() {
 }
 
 #[test]
-fn an_appended_section_is_read_after_any_other() {
+fn an_appended_section_is_read_after_a_whole_or_truncated_section() {
     let first = with_records(&[record(1, Span(READ, 2))]);
     let second = with_records(&[record(5, Span(WAIT, 2))]);
     for cut in [16, first.len() / 2, first.len() - 1] {
@@ -254,7 +255,7 @@ fn other_versions_and_other_files_are_rejected() {
     let mut bytes = with_records(&[]);
     bytes[8] = 2;
     assert!(trace::is_trace(&bytes[..8]));
-    assert!(matches!(trace::read("x", &bytes[..]), Err(ReadError::NoTrace)), "its head is damaged");
+    assert!(matches!(trace::read("x", &bytes[..]), Err(ReadError::NoTrace)), "the header is damaged");
     let sum = twox_hash::XxHash3_64::oneshot(&bytes[..12]) as u32;
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
     match trace::read("x", &bytes[..]) {
@@ -279,7 +280,7 @@ fn a_file_of_version_1_equals_the_stored_bytes() {
 }
 
 #[test]
-fn files_merge_on_one_clock() {
+fn times_of_several_files_are_aligned_on_one_clock() {
     let file = |zero: Option<u64>, offset: Option<ClockOffset>| {
         let mut writer = FileWriter::new(Vec::new(), &process("p", zero)).unwrap();
         if let Some(offset) = offset {
@@ -303,7 +304,7 @@ fn files_merge_on_one_clock() {
     assert_eq!((begins(&timeline), timeline.zero_unix_ns), (vec![100, 3600], Some(5000)));
     assert_eq!(timeline.processes[1].uncertainty_ns, Some(20));
     assert_eq!(timeline.flows.len(), 2);
-    assert_eq!(timeline.states.len(), 1, "the same state in both");
+    assert_eq!(timeline.states.len(), 1, "both files declare the same state");
     let timeline = merged(&files, Alignment::Starts);
     assert_eq!((begins(&timeline), timeline.zero_unix_ns), (vec![0, 0], None));
     assert!(timeline.flows.iter().all(|flow| (flow.from_ns, flow.to_ns) == (0, 50)), "{:?}", timeline.flows);
@@ -334,7 +335,7 @@ fn a_file_is_followed_while_it_grows() {
 }
 
 #[test]
-fn records_beyond_the_limits_are_left_out_and_noted() {
+fn records_beyond_the_limits_are_omitted_and_noted() {
     let mut writer = writer();
     for thread in 10..1000 {
         writer
@@ -360,7 +361,7 @@ fn records_beyond_the_limits_are_left_out_and_noted() {
 }
 
 #[test]
-fn long_texts_are_cut_between_characters() {
+fn long_texts_are_truncated_between_characters() {
     let mut writer = writer();
     writer.name(NameId(0), &"ä".repeat(5000)).unwrap();
     let text = RecordedValue::Text(format!("x{}", "ä".repeat(5000)));
@@ -378,7 +379,7 @@ fn a_record_takes_less_than_five_bytes() {
     assert!(per_record < 5.0, "{per_record} bytes");
 }
 
-/// A thousand threads, and a million begins at one time: the cost is bounded.
+/// A million begins and a million ends without a begin, at equal times, take bounded time.
 #[test]
 fn a_million_unfinished_spans_are_read() {
     let begins: Vec<Record> = (0..1_000_000).map(|_| record(1, Begin(READ))).collect();
@@ -410,8 +411,8 @@ fn threads() -> impl Strategy<Value = Vec<(u32, Vec<Record>)>> {
     prop::collection::vec((0..3u32, prop::collection::vec(record, 0..20)), 0..12)
 }
 
-/// Spans of the records of one thread, found by a backward search for the begin of each end: (state, begin, end) and
-/// number of arguments. An unfinished span has no end; a span without a begin has no begin.
+/// Expected spans of one thread as (state, begin, end, number of arguments), found by a backward search for the begin
+/// of each end. An unfinished span has no end; an end without a begin has no begin.
 type Expected = Vec<(u32, Option<u64>, Option<u64>, usize)>;
 
 fn expected(records: &[Record]) -> Expected {

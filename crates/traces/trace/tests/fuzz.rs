@@ -1,4 +1,4 @@
-//! Any input is rejected, or read within bounds into ordered columns.
+//! Fuzz test: the reader rejects any input, or reads it into ordered columns within the limits.
 
 use trace::{
     Alignment, Amount, ClockOffset, CounterId, CounterInfo, FileWriter, Limits, NameId, ProcessId,
@@ -49,8 +49,8 @@ fn look_at(bytes: &[u8]) {
     let mut again = TraceReader::new(limits);
     let file = again.add("x");
     let (one, other) = bytes.split_at(bytes.len() / 2);
-    [one, other].into_iter().for_each(|part| again.feed(file, part).expect("as before"));
-    again.end(file).expect("as before");
+    [one, other].into_iter().for_each(|part| again.feed(file, part).expect("readable in one piece"));
+    again.end(file).expect("readable in one piece");
     for alignment in [Alignment::WallClock, Alignment::Starts] {
         let timeline = reader.clone().finish(alignment);
         assert_eq!(format!("{timeline:?}"), format!("{:?}", again.clone().finish(alignment)));
@@ -75,12 +75,13 @@ fn traces() {
         let (known, unknown) = (section(Some(1000)), section(None));
         let examples = [known.clone(), unknown.clone(), [known, unknown].concat()];
         look_at(&fuzz::changed(&examples, input));
-        // The checksum detects a change within a chunk, so records are changed before the checksum is computed.
+        // The checksum detects a change within a chunk, so this input changes the content before the checksum is
+        // computed.
         look_at(&with_content(input));
     });
 }
 
-/// Returns a section whose one chunk of each kind has this content.
+/// Returns a section with one chunk of each kind, each with this content.
 fn with_content(content: &[u8]) -> Vec<u8> {
     let mut bytes = section(None);
     for kind in 0..10 {

@@ -231,7 +231,10 @@ fn the_account_of_a_cut_trace_reports_the_missing_events() {
     );
     let summary = finish(starfish(["trace", "summary", &path("cut.tlv")]));
     let notes = String::from_utf8(summary.stderr).expect("text");
-    assert!(notes.contains(&format!("{missing} records were not recorded, for want of room")), "{notes}");
+    assert!(
+        notes.contains(&format!("{missing} records were dropped, because the buffer was full")),
+        "{notes}"
+    );
 }
 
 #[test]

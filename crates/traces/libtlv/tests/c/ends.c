@@ -1,4 +1,4 @@
-/* ends.c - threads that end without a call of the library, in a process that ends as its argument says: by exit, by return
+/* ends.c - threads that end without a library call, in a process that ends as its argument says: by exit, by return
  * from main, by _exit after the writer has run, or by a signal of the test. */
 #include "check.h"
 

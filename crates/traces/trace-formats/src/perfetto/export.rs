@@ -1,9 +1,10 @@
-//! Writes a timeline for Perfetto's tools: each process as a process, each thread as a track of it, spans as slices.
+//! Writes a timeline for Perfetto's tools: each process as a process, each thread as a track of its process, and spans
+//! as slices.
 //!
-//! Slices of a track must nest, but spans of a thread need not: spans that do not fit go to an additional track of the
-//! thread. An unfinished span is a slice up to its last known time, with an argument that marks it; one without a begin
-//! is a slice without duration. Counters, processors and switches become counter tracks. A flow connects the innermost
-//! spans around its ends; a flow with an end outside of any span is left out.
+//! Slices of a track must nest, but spans of a thread need not: spans that do not nest become slices of an additional
+//! track of the thread. An unfinished span is a slice up to its last known time, with an argument that marks it as not
+//! ended. A span without a begin is a slice without duration. Counters, processors and switches become counter tracks.
+//! A flow connects the innermost spans around its ends; a flow with an end outside of any span is omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -20,7 +21,7 @@ use super::schema::{
 /// Sequence number of all packets, because there is one writer.
 const SEQUENCE: u32 = 1;
 
-/// Tag of the packets' field in a trace, with its wire type.
+/// Tag and wire type of the field `packet` in a trace.
 const PACKET: u8 = 1 << 3 | 2;
 
 /// Writes a timeline as a Perfetto trace.
@@ -41,12 +42,12 @@ struct Export<'a, W> {
     timeline: &'a Timeline,
     to: W,
     buffer: Vec<u8>,
-    /// Number of the last described track.
+    /// Number of the track described last.
     uuid: u64,
     ends: FlowEnds,
 }
 
-/// Names of the arguments of marks; their numbers follow those of the timeline's names.
+/// Names of arguments that mark incomplete spans. Their numbers follow the numbers of the names in the timeline.
 const MARKS: [&str; 1] = ["mark"];
 
 impl<W: Write> Export<'_, W> {
@@ -269,7 +270,7 @@ impl<W: Write> Export<'_, W> {
 /// Track with nested slices.
 struct Lane {
     track: u64,
-    /// Ends of the slices that may still be open, the innermost last.
+    /// End times of the slices that may still be open, the innermost slice last.
     open: Vec<u64>,
 }
 
@@ -295,8 +296,8 @@ fn annotation(argument: &trace::Argument) -> DebugAnnotation {
     }
 }
 
-/// Returns a unique number for each process, as Perfetto requires: the system's process ids if unique, otherwise from 1
-/// on.
+/// Returns a unique number for each process, as Perfetto requires: the process ids if they are unique, otherwise
+/// numbers from 1.
 fn pids(timeline: &Timeline) -> Vec<i32> {
     let own = timeline.processes.iter().map(|process| match process.info.number {
         ProcessNumber::Pid(pid) => i32::try_from(pid).ok().filter(|pid| *pid > 0),

@@ -1,8 +1,8 @@
 //! Imports track events from traces of the Perfetto SDK, Chrome, or any other program that writes Perfetto's packets.
 //!
-//! Slices, counters, flows and arguments are imported, each track as a thread. Left out are records of the system's
-//! probes, such as the scheduler, and compressed packets. Times are converted to one clock by the trace's snapshots of
-//! clocks.
+//! Slices, counters, flows and arguments are imported, each track as a thread. The importer omits records of system
+//! probes, such as the scheduler, and compressed packets. The clock snapshots in the trace serve to convert times to
+//! one clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -20,10 +20,10 @@ use super::schema::{
 };
 use crate::collector::{Collector, unknown_process};
 
-/// Limit in bytes of a packet.
+/// Maximum length of a packet in bytes.
 const PACKET_BYTES_MAX: u64 = 1 << 26;
 
-/// Limit of the depth of nested arguments, and of the parents followed from a track.
+/// Maximum depth of nested arguments, and maximum number of ancestors searched for the process of a track.
 const DEPTH_MAX: usize = 32;
 
 /// Imports a trace; returns `None` if it is not a Perfetto trace.
@@ -33,7 +33,7 @@ pub(crate) fn collect(from: impl Read) -> io::Result<Option<Collector>> {
     let mut found = 0;
     while let Some(known) = packets.next()? {
         if !known {
-            // A trace consists of packets only, so this is no trace, or damaged from here on.
+            // A trace consists of packets only, so this file is not a trace, or is damaged from this byte on.
             packets.is_cut = true;
             break;
         }
@@ -57,7 +57,8 @@ struct Packets<R> {
 }
 
 impl<R: Read> Packets<R> {
-    /// Reads the next packet into the buffer. Returns `None` at the end, and false for bytes that are no packet.
+    /// Reads the next packet into the buffer. Returns `None` at the end of the file, and false if the next bytes are
+    /// not a packet.
     fn next(&mut self) -> io::Result<Option<bool>> {
         let Some(tag) = self.byte()? else { return Ok(None) };
         if tag != (1 << 3 | 2) {
@@ -113,7 +114,7 @@ struct Sequence {
     clock: Option<u32>,
 }
 
-/// Properties of a track, and the thread or counter made of it.
+/// Description of a track, and the thread and counter that represent it.
 #[derive(Default)]
 struct Track {
     descriptor: Option<TrackDescriptor>,
@@ -143,7 +144,8 @@ fn clock_key(sequence: u32, clock: u32) -> (u32, u32) {
     (if clock >= OWN_CLOCKS { sequence } else { 0 }, clock)
 }
 
-/// Returns the track number of a thread described in the legacy way; other numbers are rarely this large.
+/// Returns the track number for a thread with a legacy thread descriptor. Such large numbers are rarely used for other
+/// tracks.
 fn own_track(sequence: u32) -> u64 {
     1 << 63 | u64::from(sequence)
 }
@@ -158,7 +160,7 @@ impl Import {
         if !self.sequences.contains_key(&number) && !self.collector.has_room() {
             return self.collector.leave_out();
         }
-        // The flag is also set on the first packet of each sequence.
+        // The flag is also set in the first packet of each sequence, where it does not mean a loss.
         let is_first = self.seen.insert(number);
         self.collector.result.losses += u64::from(packet.previous_packet_dropped == Some(true) && !is_first);
         let sequence = self.sequences.entry(number).or_default();
@@ -266,7 +268,7 @@ impl Import {
 
     fn describe_process(&mut self, process: ProcessDescriptor) {
         let pid = process.pid.unwrap_or(0);
-        // A later description may lack the name.
+        // Keep a description with a name if the new description lacks the name.
         let is_better =
             |known: &ProcessDescriptor| known.process_name.is_none() || process.process_name.is_some();
         if self.processes.get(&pid).is_none_or(is_better) && self.collector.has_room() {
@@ -290,7 +292,7 @@ impl Import {
         Some(self.tracks.entry(uuid).or_default())
     }
 
-    /// Imports an event; returns `None` if it has no equivalent.
+    /// Imports an event; returns `None` if our format has no equivalent.
     fn event(&mut self, number: u32, time_ns: i64, event: TrackEvent) -> Option<()> {
         let usual = self.sequences.get(&number).and_then(|sequence| sequence.track);
         let uuid = event.track_uuid.or(usual).unwrap_or_else(|| own_track(number));
@@ -327,7 +329,7 @@ impl Import {
         Some(())
     }
 
-    /// Returns the thread of a track. Its name and process are set at the end.
+    /// Returns the thread of a track. [`finish`](Self::finish) sets its name and process.
     fn thread(&mut self, uuid: u64) -> Option<ThreadId> {
         if let Some(thread) = self.track(uuid)?.thread {
             return Some(thread);
@@ -374,7 +376,8 @@ impl Import {
         Some(())
     }
 
-    /// Imports an argument and its nested ones: `a.b` is b within a, `a[0]` the first of an array.
+    /// Imports an argument and its nested arguments: `a.b` is the member `b` of `a`, and `a[0]` the first element of an
+    /// array.
     fn argument(
         &mut self,
         number: u32,
@@ -430,7 +433,8 @@ impl Import {
             let pid = pid(&self.tracks, *uuid);
             let process = *processes.entry(pid).or_insert_with(|| {
                 let info = pid.map(|pid| process_info(pid, self.processes.get(&pid), self.zero_unix_ns));
-                // At most one per track, and tracks are within the limit.
+                // Not counted as a declaration: at most one process per track is added, and the number of tracks is
+                // limited.
                 collector.processes.push(info.unwrap_or_else(|| nobody.clone()));
                 ProcessId(collector.processes.len() as u32 - 1)
             });

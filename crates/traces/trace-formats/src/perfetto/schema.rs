@@ -1,7 +1,7 @@
 //! Required parts of Perfetto's `perfetto_trace.proto`, with its names and numbers.
 //!
-//! Interned texts are bytes, because not all writers write UTF-8. Lists of numbers are not packed, because Perfetto's
-//! trace processor skips packed ones.
+//! Interned texts are bytes, because not all programs write UTF-8. Lists of numbers are not packed, because Perfetto's
+//! trace processor skips packed lists.
 
 use prost::Message;
 
@@ -73,11 +73,11 @@ pub(crate) const SLICE_END: i32 = 2;
 pub(crate) const INSTANT: i32 = 3;
 pub(crate) const COUNTER: i32 = 4;
 
-/// Flags of a packet: it invalidates all earlier names of its sequence; it uses names.
+/// Flags of a packet: the packet invalidates all earlier names of its sequence; the packet uses names.
 pub(crate) const NAMES_CLEARED: u32 = 1;
 pub(crate) const NAMES_NEEDED: u32 = 2;
 
-/// Clocks: wall clock, and boot clock, which is the default of timestamps.
+/// Numbers of clocks: the wall clock, and the boot clock, which is the default for timestamps.
 pub(crate) const REALTIME: u32 = 1;
 pub(crate) const BOOTTIME: u32 = 6;
 
@@ -124,7 +124,7 @@ pub(crate) struct InternedData {
     pub(crate) debug_annotation_string_values: Vec<InternedString>,
 }
 
-/// Common type of three messages of the schema.
+/// Common type for several equal messages of the schema.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct InternedString {
     #[prost(uint64, optional, tag = "1")]
@@ -155,7 +155,7 @@ pub(crate) struct TrackDescriptor {
     pub(crate) sibling_order_rank: Option<i32>,
 }
 
-/// Order of a process's tracks by rank.
+/// Order of the tracks of a process: by rank.
 pub(crate) const EXPLICIT: i32 = 3;
 
 #[derive(Clone, PartialEq, Message)]

@@ -64,7 +64,7 @@ const SMALL: Made = {
   files: [
     {
       name: "small.tlv",
-      notes: ["it ends in the middle of a chunk (7 bytes of it are there)"],
+      notes: ["it ends in the middle of a chunk, after 7 bytes of the chunk"],
       processes: [
         {
           name: "psrs 1",
