@@ -45,6 +45,7 @@
 //! Chunks are independent of each other, except that they use numbers that other chunks declare. A number may be
 //! declared after its use. A reader skips chunks of unknown kinds; an incompatible change of the format gets a new
 //! version. After a truncated or damaged chunk, a reader continues at the next section.
+//!
 //! # Map of the code
 //!
 //! - `model.rs`: types of recorded events, shared by writers and readers

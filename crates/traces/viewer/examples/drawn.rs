@@ -1,5 +1,5 @@
-//! Writes a trace of some nodes that read, write and wait, with any number of records: an example for the viewer, and
-//! for measurements of it.
+//! Writes a pseudorandom trace of nodes that read, write and wait, with any number of records, as an example for the
+//! viewer and for measuring the viewer.
 //!
 //!     cargo run -p viewer --example drawn -- FILE RECORDS [NODES]
 
@@ -13,7 +13,7 @@ use trace::{
 const STATES: [&str; 7] = ["read", "write", "wait for a page", "prefetch", "compute", "flush", "communicate"];
 const THREADS: u32 = 3;
 
-/// Pseudorandom numbers by xorshift: the same each time.
+/// Generator of pseudorandom numbers (xorshift), which are the same in each run.
 struct Draw(u64);
 
 impl Draw {
@@ -64,8 +64,8 @@ fn node(number: u32) -> ProcessInfo {
     }
 }
 
-/// Writes consecutive calls, every other one with a nested call; some with a number of bytes, and an occasional
-/// counter.
+/// Writes consecutive calls of a thread. About every second call contains a nested call; some calls have a number of
+/// bytes and a value of the counter.
 fn write_thread(
     writer: &mut FileWriter<std::fs::File>,
     thread: ThreadId,

@@ -1,5 +1,5 @@
-// Builds the page, one file with its script and style: `npm run build`. With --check it only says whether the built page
-// is what the sources give.
+// Builds the page as one file with its script and style: `npm run build`. With --check only checks that the built page
+// equals the page that the sources produce.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,7 @@ const script = await bundle({ entryPoints: [source("main.ts")] }, "iife");
 const style = await bundle({
   stdin: { contents: '@import "uplot/dist/uPlot.min.css"; @import "./src/page.css";', resolveDir: fileURLToPath(new URL(".", import.meta.url)), loader: "css" },
 });
-// Nothing runs and nothing is fetched but this script, this style, and the columns from where the page came from.
+// The browser runs only this script and style, and fetches only the columns, from the server of the page.
 const policy = [
   "default-src 'none'",
   `script-src ${hash(script)}`,
@@ -37,6 +37,6 @@ const page = readFileSync(source("page.html"), "utf8").replace(/@(policy|style|s
 
 if (!process.argv.includes("--check")) writeFileSync(built, page);
 else if (readFileSync(built, "utf8") !== page) {
-  console.error("crates/traces/viewer/src/page.html is not what crates/traces/viewer/page gives: run make page, and commit it");
+  console.error("crates/traces/viewer/src/page.html is out of date with crates/traces/viewer/page: run make page, and commit the file");
   process.exit(1);
 }

@@ -1,5 +1,5 @@
-// Builds the tests and runs them: `npm test`, `npm test measures`. `npm run shoot DIRECTORY` and `npm run speed ...` run
-// the programs of these names, which are for people.
+// Builds the tests and runs all of them (`npm test`) or one (`npm test measures`). `npm run shoot DIRECTORY` and
+// `npm run speed ...` run the programs test/shoot.ts and test/speed.ts.
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { build } from "esbuild";

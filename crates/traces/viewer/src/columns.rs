@@ -1,29 +1,29 @@
-//! Columns for the page: the displayed contents of a timeline, compact and in drawing order.
+//! Columns for the page: an encoding of the displayed contents of a timeline, in drawing order.
 //!
 //! ```text
 //!   "TLVCOL01"
-//!   4 bytes     the length of the header, the least byte first
+//!   4 bytes     the length of the header, little-endian
 //!   header      JSON: names and counts, see `Header`
 //!   columns     one after the other, as follows
 //! ```
 //!
-//! Numbers are varints: seven bits per byte, the lowest first, the highest bit set if more follow. Times are
-//! nanoseconds after the first time of the timeline. A *tier* is one depth of one thread; its spans do not overlap.
+//! Numbers are varints: seven bits per byte, the lowest bits first; the highest bit is set if more bytes follow. Times
+//! are nanoseconds after the first time of the timeline. A *tier* is one depth of one thread; its spans do not overlap.
 //!
 //! | column | a number for | |
 //! |---|---|---|
-//! | threads | each tier | as the difference to the one before |
+//! | threads | each tier | as the difference from the previous tier |
 //! | depths | each tier | |
 //! | counts | each tier | number of its spans |
-//! | spans | each span, tier by tier | two: from the end of the one before, or 0, to its begin; its length |
+//! | spans | each span, tier by tier | two: time from the end of the previous span in the tier, or from 0, to the begin; length |
 //! | states | each span | |
-//! | unfinished | each of these | the span, as the difference to the one before |
-//! | series | each sample | series by series: times, as differences, then values, as IEEE 754 of 64 bits |
-//! | arguments | each | spans, as differences; names; texts, from 1 on, or 0 for numbers; the numbers, of 64 bits |
-//! | flows | each | the threads they leave; when, as differences; those they reach; the delays, zigzag |
+//! | unfinished | each unfinished span | index of the span, as the difference from the previous index |
+//! | series | each sample | for each series: times, as differences, then values, as 64-bit IEEE 754 numbers |
+//! | arguments | each argument | spans, as differences; names; texts, from 1, or 0 for numbers; the numbers, as series |
+//! | flows | each flow | departing threads; departure times, as differences; arriving threads; delays, zigzag |
 //!
-//! The page computes in floating point: times are exact to the nanosecond within 104 days of the first one, and
-//! integers to 2^53.
+//! The page computes in floating point: times are exact to the nanosecond up to 104 days after the first time, and
+//! integers are exact up to 2^53.
 
 use std::collections::BTreeMap;
 
@@ -159,7 +159,7 @@ pub(crate) fn columns(timeline: &Timeline, imported: &[Imported]) -> Vec<u8> {
         arguments: arguments.len(),
         flows: timeline.flows.len(),
     };
-    let header = serde_json::to_vec(&header).expect("all of it has a form in JSON");
+    let header = serde_json::to_vec(&header).expect("every header is valid JSON");
     let length = u32::try_from(header.len()).expect("names are bounded by the reader").to_le_bytes();
     [MAGIC, &length[..], &header, &columns.bytes].concat()
 }
@@ -172,7 +172,7 @@ struct Tiers {
     spans: Vec<u32>,
     /// Position among `spans` of each span of the timeline.
     place: Vec<u32>,
-    /// Number of spans left out because they are nested too deep.
+    /// Number of spans omitted because they are nested too deeply.
     left_out: u64,
 }
 
@@ -193,7 +193,7 @@ impl Tiers {
                 let tier = depths.entry(spans.depth[span]).or_default();
                 let before = tier.last().map_or(0, |&last| spans.end_ns[last as usize]);
                 match spans.mark[span] {
-                    // Excluded everywhere, as the note on the file says.
+                    // Excluded from the page; a note on the file reports such spans.
                     Mark::NoBegin => {}
                     _ if spans.begin_ns[span] < before => made.left_out += 1,
                     _ => tier.push(span as u32),
@@ -224,7 +224,7 @@ impl Tiers {
 /// Texts used as values of arguments.
 struct Texts {
     used: Vec<u32>,
-    /// Number of each used text of the timeline, from 1 on.
+    /// Number of each used text of the timeline, from 1.
     numbers: BTreeMap<u32, u64>,
 }
 
@@ -250,7 +250,7 @@ impl Texts {
     }
 }
 
-/// Returns counters, and the system's data on threads, each with its samples.
+/// Returns the counters, and the data of the operating system about threads, each with its samples.
 fn series(timeline: &Timeline) -> Vec<Series<'_>> {
     let made = |name, unit, thread, system, samples: Vec<_>| Series {
         header: SeriesHeader { name, unit, thread, system, count: samples.len() },
@@ -273,8 +273,8 @@ fn series(timeline: &Timeline) -> Vec<Series<'_>> {
         let samples = |of: fn(&trace::SwitchCount) -> u64| {
             of_one.iter().map(|at| (at.time_ns, of(at) as f64)).collect()
         };
-        series.push(made("switches: it waited", "", thread, true, samples(|at| at.voluntary)));
-        series.push(made("switches: others' turn", "", thread, true, samples(|at| at.involuntary)));
+        series.push(made("switches: voluntary", "", thread, true, samples(|at| at.voluntary)));
+        series.push(made("switches: involuntary", "", thread, true, samples(|at| at.involuntary)));
     }
     series
 }
@@ -297,7 +297,7 @@ fn process(TracedProcess { file, info, uncertainty_ns, .. }: &TracedProcess) -> 
         }
     }
     if let Some(uncertainty) = uncertainty_ns {
-        facts.push(("clock", format!("right to within {uncertainty} ns")));
+        facts.push(("clock", format!("accurate to within {uncertainty} ns")));
     }
     ProcessHeader { name: info.title(), file: *file, facts }
 }
@@ -347,7 +347,9 @@ fn files<'a>(
         && let Some(header) = headers.first_mut()
     {
         let deepest = Spans::DEPTH_MAX;
-        header.notes.push(format!("{left_out} calls are nested more than {deepest} deep and not shown"));
+        header
+            .notes
+            .push(format!("{left_out} calls are nested more than {deepest} levels deep and not shown"));
     }
     headers
 }
@@ -371,7 +373,7 @@ impl Columns {
         numbers.for_each(|number| self.number(number));
     }
 
-    /// Appends ascending numbers, each as the difference to the one before.
+    /// Appends ascending numbers, each as the difference from the previous number.
     fn differences(&mut self, numbers: impl Iterator<Item = u64>) {
         let mut last = 0;
         for number in numbers {
@@ -442,7 +444,7 @@ mod tests {
         reader.finish(Alignment::WallClock)
     }
 
-    /// Decodes the spans of the columns: thread, state, begin and end after the origin.
+    /// Decodes the spans of the columns as (thread, state, begin, end); times are relative to the origin.
     fn spans(bytes: &[u8]) -> Vec<(u64, u64, u64, u64)> {
         let length = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
         let header: serde_json::Value = serde_json::from_slice(&bytes[12..12 + length]).unwrap();
@@ -535,7 +537,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn columns_have_every_span_that_began(records in proptest::collection::vec((0..3_u32, time(), event()), 0..60)) {
+        fn columns_contain_every_span_with_a_begin(records in proptest::collection::vec((0..3_u32, time(), event()), 0..60)) {
             let records: Vec<_> =
                 records.into_iter().map(|(thread, time_ns, event)| (thread, Record { time_ns, event })).collect();
             let timeline = timeline(&records);

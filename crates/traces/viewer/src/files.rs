@@ -1,4 +1,4 @@
-//! Displayed files: named once, and read again after they have grown.
+//! Displayed files: their paths are given once, and the files are read again after they have grown.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use trace_formats::{FormatError, Imported, read_any};
 
 use crate::columns::columns;
 
-/// Minimum pause between two reads of the files, as a multiple of the time of the read.
+/// Minimum pause between two reads of the files, as a multiple of the duration of a read.
 const REST: u32 = 3;
 
 /// Failure to show a file.
@@ -20,7 +20,7 @@ const REST: u32 = 3;
 pub struct FileError {
     /// Path of the file.
     pub path: String,
-    /// Reason of the failure.
+    /// Reason for the failure.
     #[source]
     pub cause: FormatError,
 }
@@ -45,11 +45,11 @@ impl TraceFiles {
         TraceFiles { paths }
     }
 
-    /// Reads the files, in any importable format, into columns on one clock.
+    /// Reads the files, in any supported format, into columns on one clock.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or is no trace.
+    /// If a file cannot be read or is not a trace.
     pub fn columns(&self) -> Result<FileColumns, FileError> {
         let mut reader = TraceReader::new(Limits::default());
         let mut imported = Vec::new();
@@ -68,7 +68,7 @@ impl TraceFiles {
         Ok(FileColumns { columns: columns(&timeline, &imported), notes })
     }
 
-    /// Returns a version that changes with the files: their lengths and modification times.
+    /// Returns a version text that changes with the files: it consists of their lengths and modification times.
     fn version(&self) -> io::Result<String> {
         let of = |path: &Path| {
             let metadata = fs::metadata(path)?;
@@ -80,7 +80,7 @@ impl TraceFiles {
     }
 }
 
-/// Columns of files as of the last request.
+/// Files, with their columns from the last read.
 pub(crate) struct Followed {
     files: TraceFiles,
     version: String,
@@ -107,18 +107,18 @@ impl Followed {
         &self.notes
     }
 
-    /// Returns the current columns and their version, unless that is `known`. Files that are missing or no longer
-    /// traces are shown as before.
+    /// Returns the current columns and their version, or `None` if the version is `known`. If a file is missing or no
+    /// longer a trace, the previous columns stay.
     pub(crate) fn news(&mut self, known: Option<&str>) -> Option<(Arc<Vec<u8>>, String)> {
         if Instant::now() >= self.next {
-            // The files may be in the middle of a replacement, so retry at the next request.
+            // Ignore a failure: another program may be replacing the files. The next request retries.
             let _ = self.refresh();
         }
         (known != Some(&self.version)).then(|| (Arc::clone(&self.columns), self.version.clone()))
     }
 
     fn refresh(&mut self) -> Result<(), FileError> {
-        // Take the version before the read: later changes are then found the next time.
+        // Take the version before the read, so that the next refresh detects changes made during the read.
         let version = self.files.version().unwrap_or_default();
         if version == self.version && !version.is_empty() {
             return Ok(());

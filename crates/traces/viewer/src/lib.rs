@@ -1,8 +1,8 @@
 //! Thread Log Viewer: shows traces in a browser.
 //!
-//! A [`trace::Timeline`] becomes columns, which are compact and quick to read; the page that shows them is one file
-//! with its script and style. Either a [`Server`] on loopback serves both, and checks if the files have grown, or both
-//! are [one file](self_contained) without dependencies.
+//! A [`trace::Timeline`] is encoded in columns, which are compact and fast to decode. The page that shows them is one
+//! file with its script and style. Either a [`Server`] on loopback serves page and columns, and checks if the files
+//! have grown, or [one file](self_contained) without dependencies contains both.
 //!
 //! ```text
 //!   Files ── trace::TraceReader ── Timeline ── columns() ──┬── Server ── browser
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! - `columns.rs`: the columns, and their format
-//! - `files.rs`: files that are named once, and read again after they have grown
+//! - `files.rs`: the files: their paths are given once, and the files are read again after they have grown
 //! - `server.rs`: the server, over the crate `web`
 //! - `page.html`: the page, built from `page/` by `make page`; `make lint` checks that it is up to date
 //!
-//! `page/src` describes the page's display and computations: start with `main.ts`.
+//! `page/src` contains the display and the computations of the page: start with `main.ts`.
 
 mod columns;
 mod files;
@@ -28,7 +28,7 @@ use flate2::{Compression, write::GzEncoder};
 pub use files::{FileColumns, FileError, TraceFiles};
 pub use server::{ServeError, Server};
 
-/// The page without columns, which it requests from its server.
+/// The page without columns. It requests the columns from its server.
 const PAGE: &str = include_str!("page.html");
 
 /// Element of the page that holds the columns.
@@ -40,7 +40,7 @@ pub enum FirstLook {
     /// All files on one clock.
     #[default]
     Together,
-    /// A separate time line for each file, from its begin.
+    /// A separate time line for each file, from the begin of the file.
     Beside,
 }
 
@@ -54,7 +54,7 @@ impl FirstLook {
     }
 }
 
-/// Returns the page with its columns, as one file that loads nothing else.
+/// Returns the page with these columns, as one file that loads no other files.
 pub fn self_contained(columns: &[u8], look: FirstLook) -> String {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(columns).expect("memory takes everything");
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_fetches_nothing_and_runs_no_foreign_script() {
+    fn the_page_loads_no_other_files_and_runs_only_its_own_script() {
         assert!(PAGE.contains("default-src 'none'; script-src 'sha256-"));
         assert!(!PAGE.contains("src=\"http") && !PAGE.contains("href=\"http") && !PAGE.contains("unsafe-"));
         assert_eq!(PAGE.matches(PLACE).count(), 1);

@@ -1,7 +1,7 @@
-//! HTTP server on loopback for one browser: the page, and the columns of the named files.
+//! HTTP server on loopback for one browser: serves the page, and the columns of the given files.
 //!
-//! Other users of this computer, and other pages in this browser, have no access: the address contains a token known to
-//! the user only. A request cannot name a file.
+//! Other users of this computer, and other pages in this browser, have no access, because the address contains a secret
+//! token. Requests cannot name files.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,7 +12,7 @@ use web::{WebClient, WebListener, WebReply, WebRequest};
 use crate::PAGE;
 use crate::files::{FileError, Followed, TraceFiles};
 
-/// Server with an address, which answers as long as this process lives.
+/// Server on an address. It answers requests until this process ends.
 pub struct Server {
     door: WebListener,
     shared: Shared,
@@ -24,7 +24,7 @@ pub enum ServeError {
     /// A file cannot be shown.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The port or the system's random numbers are unavailable.
+    /// The port is in use, or the system provides no random numbers.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -36,7 +36,7 @@ struct Shared {
 }
 
 impl Server {
-    /// Reads the files, and listens on this loopback port, or on any free one if it is 0.
+    /// Reads the files, and listens on this loopback port; 0 chooses a free port.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Server {
         format!("http://{}/{}/", self.shared.address, self.shared.token)
     }
 
-    /// Returns the notes on the files: missing and odd contents.
+    /// Returns the notes on the files: missing and inconsistent contents.
     pub fn notes(&self) -> Vec<String> {
         self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).notes().to_vec()
     }
@@ -92,7 +92,7 @@ impl Shared {
                     None => client.reply(&WebReply::plain("204 No Content", "")),
                 }
             }
-            _ => client.reply(&WebReply::plain("404 Not Found", "there is nothing here\n")),
+            _ => client.reply(&WebReply::plain("404 Not Found", "this page does not exist\n")),
         }
     }
 

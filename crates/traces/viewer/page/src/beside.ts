@@ -1,9 +1,9 @@
-/** A trace whose files all begin at one time, for who compares them side by side. */
+/** Shifts the files of a trace to a common start, for comparison side by side. */
 
 import { sorted } from "./order";
 import type { Flows, Trace } from "./trace";
 
-/** The same trace with the times of each file put back, so that all begin when the first of them does. */
+/** Returns the trace with the times of each file shifted so that each begins at the time of the earliest file. */
 export function fromOneStart(trace: Trace): Trace {
   const first = Math.min(...trace.files.map((file) => file.begin));
   const later = trace.files.map((file) => file.begin - first);
@@ -22,7 +22,7 @@ export function fromOneStart(trace: Trace): Trace {
   return { ...trace, files, begin, finish, series, end, flows: moved(trace.flows, ofThread) };
 }
 
-/** Flows with each end put back as its thread is. */
+/** Returns the flows with each end shifted like its thread. */
 function moved({ fromThread, fromTime, toThread, toTime }: Flows, later: number[]): Flows {
   const sent = fromTime.map((time, flow) => time - later[fromThread[flow]!]!);
   const came = toTime.map((time, flow) => time - later[toThread[flow]!]!);

@@ -1,5 +1,5 @@
 /**
- * Reads the columns that `crates/traces/viewer/src/columns.rs` writes; the format is told there.
+ * Reads the columns that `crates/traces/viewer/src/columns.rs` writes. That file describes the format.
  */
 
 import type { FileInfo, Process, Series, State, Thread, Trace } from "./trace";
@@ -23,7 +23,7 @@ interface Header {
   flows: number;
 }
 
-/** Takes numbers of 7 bits a byte, least first, off a run of bytes. */
+/** Reads varints from bytes: seven bits per byte, the lowest bits first. */
 class Reader {
   at = 0;
 
@@ -49,7 +49,7 @@ class Reader {
     return numbers;
   }
 
-  /** Numbers that are written as differences to the one before. */
+  /** Reads ascending numbers, each encoded as the difference from the previous number. */
   ascending<Column extends Uint32Array | Float64Array>(column: Column): Column {
     let last = 0;
     for (let i = 0; i < column.length; i++) column[i] = last += this.number();
@@ -64,11 +64,11 @@ class Reader {
   }
 }
 
-/** The trace that some bytes are the columns of. */
+/** Returns the trace that these columns contain. */
 export function decode(bytes: Uint8Array): Trace {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < 12 || new TextDecoder().decode(bytes.subarray(0, 8)) !== MAGIC) {
-    throw new Error("these are no columns of a trace, or of another version");
+    throw new Error("these are not columns of a trace, or columns of another version");
   }
   const after = 12 + view.getUint32(8, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(12, after))) as Header;
@@ -77,7 +77,7 @@ export function decode(bytes: Uint8Array): Trace {
   const series = header.series.map((one) => seriesOf(one, reader));
   const given = argumentsOf(header, reader);
   const flows = flowsOf(header, reader);
-  if (reader.at !== bytes.length - after) throw new Error("the columns of the trace are cut off or too long");
+  if (reader.at !== bytes.length - after) throw new Error("the columns of the trace are truncated or too long");
   const { files, processes, threads, states, names, wallClock, end } = header;
   return { files, processes, threads, states, names, wallClock, end, ...trace, series, arguments: given, flows };
 }
@@ -109,7 +109,7 @@ function seriesOf({ count, ...one }: Header["series"][number], reader: Reader): 
 function argumentsOf(header: Header, reader: Reader) {
   const span = reader.ascending(new Uint32Array(header.arguments));
   const name = reader.numbers(header.arguments);
-  // Which text it is, counted from one; 0 for a number.
+  // The number of each text, from 1; 0 for an argument that is a number.
   const text = reader.numbers(header.arguments);
   const numbers = reader.floats(text.reduce((count, text) => count + (text === 0 ? 1 : 0), 0));
   const value: (number | string)[] = [];
@@ -123,7 +123,8 @@ function flowsOf({ flows }: Header, reader: Reader) {
   const fromTime = reader.ascending(new Float64Array(flows));
   const toThread = reader.numbers(flows);
   const toTime = new Float64Array(flows);
-  // A message may seem to arrive before it was sent, where clocks differ: the sign is the lowest bit.
+  // The delay is a zigzag varint, with the sign in the lowest bit: if clocks differ, a flow can arrive before its
+  // departure.
   for (let i = 0; i < flows; i++) {
     const folded = reader.number();
     toTime[i] = fromTime[i]! + (folded % 2 === 0 ? folded / 2 : -(folded + 1) / 2);

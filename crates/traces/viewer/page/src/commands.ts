@@ -1,4 +1,7 @@
-/** The three commands: total duration, overlap and single duration, of what is chosen in the measured range. */
+/**
+ * The three commands: total duration and overlap of the chosen states and threads in the measured range, and single
+ * duration of the selected call.
+ */
 
 import type { Derived } from "./derived";
 import { button, byId, element, name } from "./elements";
@@ -18,7 +21,7 @@ export class Commands {
     private readonly zoomTo: (span: number) => void,
   ) {}
 
-  /** Computes them anew; to be called when the view is at rest. */
+  /** Recomputes and shows the commands; called when the view is at rest. */
   show(): void {
     this.root.replaceChildren(
       element("h2", {}, "Range"),
@@ -38,8 +41,8 @@ export class Commands {
     const [from, to] = measured;
     const step = (to - from) / 1000;
     const text = `${instant(from, step)} to ${instant(to, step)}: ${duration(to - from)}`;
-    if (!look.marked) return [element("p", {}, text), element("p", { class: "hint" }, "Drag with Shift to measure a part of it.")];
-    return [element("p", {}, text), button("measure what is shown", {}, () => this.view.set({ marked: null }))];
+    if (!look.marked) return [element("p", {}, text), element("p", { class: "hint" }, "Drag with Shift to measure a part of this range.")];
+    return [element("p", {}, text), button("measure the shown range", {}, () => this.view.set({ marked: null }))];
   }
 
   private get ofWhom(): string {
@@ -61,13 +64,13 @@ export class Commands {
     return [element("p", { class: "of" }, name(this.ofWhom)), element("div", { id: "total" }, ...told)];
   }
 
-  /** What is told of a file that is counted apart, or of all together. */
+  /** Returns a paragraph with this text about a file that is counted separately, or about all files (null). */
   private ofFile(file: number | null, text: string): HTMLElement {
     const its = file === null ? [] : [element("b", {}, name(this.view.trace.files[file]!.name)), ": "];
     return element("p", {}, ...its, text);
   }
 
-  /** How much of the measured range a time is, in per cent. */
+  /** Returns a time as a percentage of the measured range. */
   private share(time: number): string {
     const [from, to] = this.view.measured;
     return ((time / (to - from)) * 100).toFixed(1);
@@ -80,7 +83,7 @@ export class Commands {
       const hint = `Choose 2 to ${OVERLAP_MAX} states, or as many threads: by their names in the legend and the rows.`;
       return [element("p", { class: "hint", id: "overlap" }, hint)];
     }
-    const what = look.states.size >= 2 ? "these states at once, each in a thread of its own" : "these threads at once";
+    const what = look.states.size >= 2 ? "these states at the same time, each in a different thread" : "these threads at the same time";
     const told = overlaps.flatMap(({ file, stretches }) => {
       if (!stretches) return [];
       const time = length(stretches);
@@ -101,14 +104,14 @@ export class Commands {
     return [list, button("zoom to it", {}, () => this.zoomTo(span))];
   }
 
-  /** What is known of a call, label by label. */
+  /** Returns the properties of a call as pairs of label and text. */
   private facts(span: number): [string, string][] {
     const { trace } = this.view;
     const [begin, end] = [trace.begin[span]!, trace.finish[span]!];
     const thread = threadOf(trace, span);
     const facts: [string, string][] = [
       ["state", trace.states[trace.state[span]!]!.name],
-      ["duration", duration(end - begin) + (trace.unfinished.has(span) ? ", not ended when the file did" : "")],
+      ["duration", duration(end - begin) + (trace.unfinished.has(span) ? ", not ended by the end of the file" : "")],
       ["begin", instant(begin, 1)],
       ["end", instant(end, 1)],
       ["thread", threadLabel(trace, thread)],
@@ -123,7 +126,7 @@ export class Commands {
     return [...facts, ...argumentsOf(trace, span).map(({ name, value }): [string, string] => [name, String(value)])];
   }
 
-  /** Says to those who listen what was selected. */
+  /** Announces the selected call to screen readers. */
   private speak(): void {
     const span = this.view.look.selected;
     if (span === this.toldOf) return;

@@ -1,4 +1,4 @@
-/** What follows from the trace and from what is shown of it; computed when somebody asks, and kept while it holds. */
+/** Values computed from the trace and the view: computed on first use, and cached as long as they are valid. */
 
 import { Levels } from "./levels";
 import { outermost, overlap, threadsOf, type Stretches } from "./measures";
@@ -14,19 +14,19 @@ export class Derived {
   private overlapsOf = "";
   private overlapsAre: { file: number | null; stretches: Stretches | null }[] = [];
   looks: Looks[] = [];
-  /** Of each state whether it is shown. */
+  /** For each state, 1 if it is shown, otherwise 0. */
   shown: Uint8Array = new Uint8Array();
   levels!: Levels;
-  /** Which spans put a thread into a shown state, see {@link outermost}. */
+  /** For each span, 1 if the concurrency graph counts it: see {@link outermost}. */
   counted: Uint8Array = new Uint8Array();
-  /** The longest time that a flow is under way. */
+  /** Longest time in nanoseconds between departure and arrival of a flow. */
   longestFlow = 0;
 
   constructor(private readonly view: View) {
     this.refresh();
   }
 
-  /** To be called after each change of the view. */
+  /** Updates the cached values; called after each change of the view. */
   refresh(): void {
     const { trace, look } = this.view;
     if (trace !== this.trace) {
@@ -52,7 +52,10 @@ export class Derived {
     return extremes;
   }
 
-  /** When all that is chosen is under way at once, in the measured range; of each file that is counted apart. */
+  /**
+   * Returns the times in the measured range at which all chosen states or threads overlap, for each file that is
+   * counted separately.
+   */
   overlaps(): { file: number | null; stretches: Stretches | null }[] {
     const { trace, look, measured, counted } = this.view;
     const of = [measured.join(), [...look.states].join(), [...look.threads].join()].join(";");
@@ -62,7 +65,7 @@ export class Derived {
         if (file === null) return { file, stretches: overlap(trace, measured, look.states, look.threads) };
         const flags = threadsOf(trace, look.threads, file);
         const threads = new Set([...flags.keys()].filter((thread) => flags[thread] === 1));
-        // None chosen is all of them for states, and none for threads.
+        // An empty set of states means all states; an empty set of threads means that no threads were chosen.
         const few = threads.size === 0 || (look.states.size < 2 && look.threads.size === 0);
         return { file, stretches: few ? null : overlap(trace, measured, look.states, threads) };
       });
@@ -70,7 +73,7 @@ export class Derived {
     return this.overlapsAre;
   }
 
-  /** The same as far as it is known, for drawing while the range moves. */
+  /** Returns the overlaps computed last, for drawing while the range moves. */
   get overlapsKnown(): { file: number | null; stretches: Stretches | null }[] {
     const { look } = this.view;
     return look.states.size >= 2 || look.threads.size >= 2 ? this.overlapsAre : [];

@@ -1,4 +1,7 @@
-/** The view of distributions: for each state how long its calls take, as a histogram with median and 99 %. */
+/**
+ * The view of distributions: for each state, a histogram of the durations of its calls, with median and 99th
+ * percentile.
+ */
 
 import uPlot from "uplot";
 
@@ -12,7 +15,7 @@ import type { View } from "./view";
 
 const BINS = 60;
 const PLOT_PIXELS = 170;
-/** So many states are drawn, those with the most time first; others when they are chosen. */
+/** Maximum number of states drawn: those with the most time. Users see the others by choosing them. */
 const PLOTS_MAX = 24;
 
 export class DistributionView {
@@ -42,11 +45,11 @@ export class DistributionView {
     }
     scales.value = look.logarithmic ? "log" : "linear";
     scales.addEventListener("change", () => this.view.set({ logarithmic: scales.value === "log" }));
-    const left = order.length > PLOTS_MAX ? `; the ${PLOTS_MAX} states with the most time, choose others in the legend` : "";
+    const left = order.length > PLOTS_MAX ? `; the ${PLOTS_MAX} states with the most time are shown; choose others in the legend` : "";
     const told = element("p", { class: "told" }, element("label", {}, "Durations ", scales), left);
     const cards = element("div", { class: "cards" });
     this.root.replaceChildren(told, cards);
-    if (order.length === 0) cards.append(element("p", {}, "No call touches the range."));
+    if (order.length === 0) cards.append(element("p", {}, "No call touches the measured range."));
     for (const state of order.slice(0, PLOTS_MAX)) {
       groups.forEach(({ lengths, totals }, at) => {
         const its = lengths[state]!;
@@ -64,7 +67,7 @@ export class DistributionView {
     const of = file === null ? "" : `, ${trace.files[file]!.name}`;
     const title = element("h2", {}, picture, name(trace.states[state]!.name + of));
     const card = element("section", { class: "card" }, title, place, element("p", {}, text));
-    // The width is known when the card is in the page.
+    // The width of the card is known only after it is in the page.
     requestAnimationFrame(() => {
       if (place.isConnected) this.plots.push(plot(place, lengths, its, this.derived.looks[state]!, look.logarithmic));
     });
@@ -105,7 +108,7 @@ function plot(place: HTMLElement, lengths: Float64Array, its: Figures, looks: Lo
   return new uPlot(options, [edges, [...counts, counts.at(-1)!]], place);
 }
 
-/** Round durations along the axis, as many as have room for a text. */
+/** Returns round durations for the labels of the axis, few enough that the labels do not overlap. */
 function marksOf(edges: number[], logarithmic: boolean): number[] {
   const [from, to] = [edges[0]!, edges.at(-1)!];
   const powers = Math.log10(to / from);
@@ -118,7 +121,7 @@ function marksOf(edges: number[], logarithmic: boolean): number[] {
   return marks;
 }
 
-/** Vertical lines with a word each. */
+/** Draws vertical lines, each with a word. */
 function mark(plot: uPlot, marks: [number, string][], ink: string): void {
   const { ctx, bbox } = plot;
   ctx.save();

@@ -1,4 +1,7 @@
-/** The view of durations: every call that touches the range, in the order of any column, the longest first. */
+/**
+ * The view of durations: a table of all calls that touch the range, sorted by any column, at first by duration with the
+ * longest call first.
+ */
 
 import type { Derived } from "./derived";
 import { button, byId, element, name, nextFrame } from "./elements";
@@ -10,7 +13,9 @@ import type { View } from "./view";
 
 const ROW_PIXELS = 24;
 const HEAD_PIXELS = 25;
-/** Browsers have no higher elements than about this: beyond it, a pixel of the scroll bar is more than one row. */
+/**
+ * Approximate maximum height of an element in browsers, in pixels. For higher tables, the scroll position is scaled.
+ */
 const SCROLL_PIXELS_MAX = 16_000_000;
 
 type Column = "duration" | "begin" | "state" | "thread";
@@ -54,7 +59,7 @@ export class DurationView {
     new ResizeObserver(this.draw).observe(this.scroller);
   }
 
-  /** Shows the calls that are meant now; to be called when the view is at rest. */
+  /** Shows the calls of the current view; called when the view is at rest. */
   show(): void {
     const { trace, look } = this.view;
     const of = [look.beside, look.from, look.to, [...look.hidden], [...look.threads], this.by, this.direction, trace.begin.length].join(";");
@@ -78,7 +83,7 @@ export class DurationView {
       duration: (span) => finish[span]! - begin[span]!,
       begin: (span) => begin[span]!,
       state: (span) => state[span]!,
-      // They are collected thread by thread.
+      // The calls are already collected in the order of threads.
       thread: null,
     };
     const key = keys[this.by];
@@ -150,7 +155,7 @@ export class DurationView {
     return row;
   }
 
-  /** How high the part with rows is. */
+  /** Height in pixels of the part with rows. */
   private get room(): number {
     return this.scroller.clientHeight - HEAD_PIXELS;
   }
@@ -163,7 +168,7 @@ export class DurationView {
       : Math.max(1, trace.end);
   }
 
-  /** Shows a call in the time line, with room around. */
+  /** Shows a call in the time line, with some time before and after. */
   private lookAt(span: number): void {
     const { trace } = this.view;
     const room = (trace.finish[span]! - trace.begin[span]!) * 0.5 + 10;

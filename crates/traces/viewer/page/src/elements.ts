@@ -1,8 +1,8 @@
-/** Elements of the page. Texts only ever become text: no name in a trace is markup. */
+/** Creates elements of the page. All strings become text nodes, so that no name in a trace is interpreted as markup. */
 
 type Child = Node | string;
 
-/** An element with attributes and children. */
+/** Returns a new element with attributes and children. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Record<string, string> = {},
@@ -14,24 +14,24 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** A button that does something. */
+/** Returns a button that calls `press` when clicked. */
 export function button(label: string, attributes: Record<string, string>, press: (event: MouseEvent) => void) {
   const made = element("button", { type: "button", ...attributes }, label);
   made.addEventListener("click", press);
   return made;
 }
 
-/** A name out of a trace, which may be of any script and direction. */
+/** Returns an element with a name from a trace, isolated because it can be in any script and direction. */
 export function name(text: string): HTMLElement {
   return element("bdi", {}, text);
 }
 
-/** The element of the page with this id. */
+/** Returns the element of the page with this id. */
 export function byId<Type extends HTMLElement = HTMLElement>(id: string): Type {
   return document.getElementById(id) as Type;
 }
 
-/** Runs `work` when nothing has asked for it for some milliseconds. */
+/** Returns a function that runs `work` once it has not been called for `milliseconds`. */
 export function atRest(milliseconds: number, work: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   return () => {
@@ -40,7 +40,7 @@ export function atRest(milliseconds: number, work: () => void): () => void {
   };
 }
 
-/** Runs `work` once before the next frame, however often it is asked for. */
+/** Returns a function that runs `work` before the next frame, once for any number of calls. */
 export function nextFrame(work: () => void): () => void {
   let asked = false;
   return () => {

@@ -1,11 +1,14 @@
-/** The legend: how each state looks, whether it is shown, and whether the commands are about it. */
+/**
+ * The legend: colour and pattern of each state, a checkbox that shows or hides it, and a button that chooses it for the
+ * commands.
+ */
 
 import type { Derived } from "./derived";
 import { button, byId, element, name } from "./elements";
 import { swatch } from "./palette";
 import type { View } from "./view";
 
-/** So many states have a line; others are found by the filter. */
+/** Maximum number of states in the list. Users find others with the filter. */
 const LINES_MAX = 200;
 
 export class Legend {
@@ -28,7 +31,7 @@ export class Legend {
     byId("legend").append(element("h2", {}, "States"), this.filter, all, this.list, this.more);
   }
 
-  /** The states whose names or categories have what the filter says. */
+  /** Returns the states with the text of the filter in their names or categories. */
   private listed(): number[] {
     const wanted = this.filter.value.trim().toLowerCase();
     const states = this.view.trace.states.map((_, state) => state);
@@ -49,8 +52,8 @@ export class Legend {
     this.list.replaceChildren(...listed.slice(0, LINES_MAX).map((state) => this.line(state)));
     this.more.textContent =
       listed.length > LINES_MAX
-        ? `${listed.length - LINES_MAX} more states: filter them.`
-        : "Choose states by their names: the commands are about them.";
+        ? `${listed.length - LINES_MAX} more states: use the filter to find them.`
+        : "Click the names of states to choose them for the commands.";
     if (focused !== undefined) this.list.querySelector<HTMLElement>(`${kind}[data-state="${Number(focused)}"]`)?.focus();
   }
 

@@ -1,9 +1,9 @@
 /**
- * Levels of detail: what a long run of spans of one tier comes to, without looking at each.
+ * Levels of detail: sums over long runs of spans of one tier, without visiting each span.
  *
- * Level 0 sums up blocks of 16 spans, each level above 16 blocks of the one below. A block knows how long it is busy, and
- * which state has most of that: by a weighted majority vote, which finds any state that has more than half, and
- * otherwise one of the longer ones. Spans of states that are hidden count as nothing.
+ * Level 0 sums up blocks of 16 spans; each higher level sums up 16 blocks of the level below. A block stores its busy
+ * time and the state with most of this time. A weighted majority vote determines the state: it finds any state with
+ * more than half of the busy time, and otherwise one of the longer states. Spans of hidden states do not count.
  */
 
 import type { Trace } from "./trace";
@@ -16,9 +16,9 @@ interface Level {
   state: Uint32Array;
 }
 
-/** What some spans come to. */
+/** Sums over some spans. */
 export interface Tally {
-  /** Nanoseconds in states that are shown. */
+  /** Time in shown states, in nanoseconds. */
   busy: number;
   votes: number;
   state: number;
@@ -44,7 +44,7 @@ export class Levels {
     for (let size = BLOCK; size < length; size *= BLOCK) this.levels.push(this.build(Math.ceil(length / size)));
   }
 
-  /** What the spans `from..to` come to. */
+  /** Sums up the spans `from..to` in `tally`. */
   tally(from: number, to: number, tally: Tally): void {
     tally.busy = tally.votes = tally.state = 0;
     this.add(-1, from, to, tally);
@@ -65,7 +65,9 @@ export class Levels {
     return level;
   }
 
-  /** Adds items of a level, -1 for spans themselves: whole blocks of them from the level above. */
+  /**
+   * Adds the items `from..to` of a level (-1 for spans) to `tally`. Takes whole blocks of items from the level above.
+   */
   private add(level: number, from: number, to: number, tally: Tally): void {
     const first = Math.ceil(from / BLOCK);
     const after = Math.floor(to / BLOCK);
@@ -82,7 +84,7 @@ export class Levels {
         const its = state[span]!;
         if (this.shown[its] === 0) continue;
         const length = finish[span]! - begin[span]!;
-        // What took no measurable time is still there.
+        // A span without measurable duration gets a vote, so that it is visible.
         vote(tally, length, Math.max(length, 0.5), its);
       }
     } else {

@@ -1,4 +1,4 @@
-/** Puts the page together: the trace, the view of it, and the parts that show it. */
+/** Sets up the page: the trace, the view, and the parts that show them. */
 
 import { Commands } from "./commands";
 import { Derived } from "./derived";
@@ -15,7 +15,7 @@ import { toggleTheme } from "./theme";
 import { instant, parse } from "./time";
 import { KINDS, View, type Kind } from "./view";
 
-/** What tests and the console look at. */
+/** Access for tests and the console of the browser. */
 declare global {
   interface Window {
     viewer?: { view: View; panels: () => Panel[] };
@@ -80,7 +80,7 @@ class Page {
     this.rest();
   }
 
-  /** What takes longer than a frame, when nothing moves. */
+  /** Updates the parts that take longer than a frame, when the view is at rest. */
   private atRest(): void {
     const { look } = this.view;
     this.legend.show();
@@ -90,7 +90,7 @@ class Page {
     if (look.kind === "summary") this.summary.show();
     for (const panel of this.panels) panel.draw();
     history.replaceState(null, "", `#${this.view.address()}`);
-    // When the frames that this has asked for are drawn, all that is to be seen is there.
+    // After the frames requested above, everything visible is drawn. Tests wait for this state.
     const { changes } = this;
     requestAnimationFrame(() =>
       requestAnimationFrame(() => {
@@ -99,7 +99,7 @@ class Page {
     );
   }
 
-  /** One time line for all files, or one for each. */
+  /** Creates one time line for all files, or one for each file. */
   private arrangePanels(): void {
     const { look, trace } = this.view;
     const beside = look.beside && trace.files.length > 1;
@@ -110,7 +110,7 @@ class Page {
     byId("sequence").replaceChildren(...this.panels.map((panel) => panel.root));
   }
 
-  /** Shows what has come, and says what went wrong with it. */
+  /** Shows the loaded trace and the notes on its files. */
   start(address: string): void {
     const { files, end } = this.view.trace;
     document.title = `${files.map((file) => file.name).join(", ")} — Thread Log Viewer`;
@@ -120,7 +120,7 @@ class Page {
     told.hidden = notes.length === 0;
     told.replaceChildren(element("summary", {}, `${notes.length} ${notes.length === 1 ? "note" : "notes"} on the files`));
     told.append(element("ul", {}, ...notes.map((note) => element("li", {}, note))));
-    byId("status").textContent = end === 0 ? "There is nothing in it yet." : "";
+    byId("status").textContent = end === 0 ? "The trace is still empty." : "";
     this.view.restore(address);
     byId("loading").hidden = true;
     if (canFollow()) follow((news) => this.follow(news));
@@ -186,18 +186,18 @@ class Page {
     const [from, to] = id === "from" ? [time, look.to] : [look.from, time];
     const isRange = from !== null && to !== null && from < to;
     input.setAttribute("aria-invalid", String(!isRange));
-    byId("status").textContent = isRange ? "" : `“${input.value}” is no range with the other end: write a time such as 12.5 ms.`;
+    byId("status").textContent = isRange ? "" : `“${input.value}” and the other time do not form a range: enter a time such as 12.5 ms.`;
     if (isRange) this.view.show(from, to);
   }
 
   private find(words: string): void {
     const { trace, look } = this.view;
     const found = search(trace, words, this.derived.shown, look.selected);
-    byId("status").textContent = found === null ? `No call that is shown has “${words}” in its state, thread or arguments.` : "";
+    byId("status").textContent = found === null ? `No shown call has “${words}” in its state, thread or arguments.` : "";
     if (found !== null) this.view.select(found);
   }
 
-  /** Keys that hold everywhere but where somebody types. */
+  /** Handles the keys that work everywhere except in text fields. Returns false for other keys. */
   private key(event: KeyboardEvent): boolean {
     const target = event.target as HTMLElement;
     const typing = target instanceof HTMLInputElement && target.type !== "checkbox";
@@ -233,7 +233,7 @@ class Page {
   }
 }
 
-// What a page of one file begins with, unless its address says otherwise.
+// Initial view of a self-contained page, unless the address has a fragment.
 const look = byId("columns").dataset["look"] ?? "";
 
 load().then(

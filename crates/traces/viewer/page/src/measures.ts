@@ -1,31 +1,34 @@
 /**
- * What the commands and the summary compute, each from the columns themselves: totals, overlap, concurrency and
+ * Computations of the commands and the summary, directly from the columns: totals, overlap, concurrency and
  * percentiles.
  *
- * Of spans that reach beyond the range only what lies in it counts towards a total. Counts, means and percentiles are of
- * whole calls that touch the range.
+ * Totals include only the parts of spans within the range. Counts, means and percentiles are of all calls that touch
+ * the range, with their whole durations.
  */
 
 import { sorted } from "./order";
 import { touching, type Trace } from "./trace";
 
-/** Nanoseconds from and to. */
+/** Range of times: begin and end in nanoseconds. */
 export type Range = readonly [number, number];
 
-/** Stretches of time in order, without overlaps: all beginnings, and all ends. */
+/** Intervals of time, ascending and disjoint: the begins of all, and the ends of all. */
 export interface Stretches {
   begin: Float64Array;
   end: Float64Array;
 }
 
-/** Which of `count` things are meant: those of the set, or all if it is empty. */
+/** Returns a flag for each of `count` items: 1 for the items in the set, or for all items if the set is empty. */
 export function chosen(count: number, set: Set<number>): Uint8Array {
   const flags = new Uint8Array(count).fill(set.size === 0 ? 1 : 0);
   for (const index of set) flags[index] = 1;
   return flags;
 }
 
-/** Which threads are meant: those of the set, or all if it is empty; of all files, or of this one. */
+/**
+ * Returns a flag for each thread: 1 for the threads in the set (or all threads if the set is empty) that belong to
+ * `file` (null for all files).
+ */
 export function threadsOf(trace: Trace, set: Set<number>, file: number | null): Uint8Array {
   const flags = chosen(trace.threads.length, set);
   trace.threads.forEach(({ process }, thread) => {
@@ -34,7 +37,7 @@ export function threadsOf(trace: Trace, set: Set<number>, file: number | null): 
   return flags;
 }
 
-/** Calls `see` with every span of chosen states and threads that has a part in a range. */
+/** Calls `see` with each span of the chosen states and threads that has a part in a range. */
 export function each(
   trace: Trace,
   range: Range,
@@ -52,24 +55,27 @@ export function each(
   }
 }
 
-/** Whether a span that touches a range has a part in it: what ends as the range begins has none, nor what begins after. */
+/**
+ * True if a span that touches a range has a part in it. A span that ends where the range begins, or begins where it
+ * ends, has none.
+ */
 function isWithin(trace: Trace, span: number, [from, to]: Range): boolean {
   const begin = trace.begin[span]!;
   return (begin < to || to >= trace.end) && (begin >= from || trace.finish[span]! > from);
 }
 
-/** How much of a span lies in a range. */
+/** Returns the nanoseconds of a span within a range. */
 export function within(trace: Trace, span: number, [from, to]: Range): number {
   return Math.max(0, Math.min(trace.finish[span]!, to) - Math.max(trace.begin[span]!, from));
 }
 
-/** How much of a range the file of a thread tells of: from its first record to its last. */
+/** Returns the nanoseconds of a range that the file of a thread covers, from its first to its last record. */
 export function told(trace: Trace, [from, to]: Range, thread: number): number {
   const { begin, end } = trace.files[trace.processes[trace.threads[thread]!.process]!.file]!;
   return Math.max(0, Math.min(end, to) - Math.max(begin, from));
 }
 
-/** The command *total duration*: how long chosen threads were in chosen states, summed over calls. */
+/** The command *total duration*: the time that the chosen threads spent in the chosen states, summed over calls. */
 export function total(trace: Trace, range: Range, states: Uint8Array, threads: Uint8Array) {
   let [sum, count] = [0, 0];
   each(trace, range, states, threads, (span) => {
@@ -79,10 +85,10 @@ export function total(trace: Trace, range: Range, states: Uint8Array, threads: U
   return { total: sum, count };
 }
 
-/** So many things at most can overlap: what is counted grows with the subsets of them. */
+/** Maximum number of choices for an overlap. Memory grows with the number of subsets of the choices. */
 export const OVERLAP_MAX = 8;
 
-/** How long stretches are together. */
+/** Returns the total length of intervals in nanoseconds. */
 export function length({ begin, end }: Stretches): number {
   let sum = 0;
   for (let i = 0; i < begin.length; i++) sum += end[i]! - begin[i]!;
@@ -90,9 +96,10 @@ export function length({ begin, end }: Stretches): number {
 }
 
 /**
- * The command *overlap*: when each of the chosen states is on in a thread of its own, of the chosen threads if there are
- * some; with fewer than two states, when all chosen threads are in the state, or any. A state within another of the same
- * thread does not overlap it. Null if neither two states nor two threads are chosen, or too many.
+ * The command *overlap*. With two or more chosen states: the times at which distinct threads (of the chosen threads, if
+ * any) are in these states. With fewer states: the times at which all chosen threads are in the chosen state, or in any
+ * state if none is chosen. A state does not overlap a state that contains it in the same thread. Null if fewer than two
+ * states and two threads are chosen, or too many.
  */
 export function overlap(trace: Trace, range: Range, states: Set<number>, threads: Set<number>): Stretches | null {
   const [stateCount, threadCount] = [trace.states.length, trace.threads.length];
@@ -104,13 +111,13 @@ export function overlap(trace: Trace, range: Range, states: Set<number>, threads
   const counts = choices.map(([states, threads]) => total(trace, range, states, threads).count);
   const steps = counts.reduce((sum, count) => sum + 2 * count, 0);
   const time = new Float64Array(steps);
-  // Which thread is concerned, and by which choice: `thread * OVERLAP_MAX + choice`.
+  // Thread and choice of each step, as `thread * OVERLAP_MAX + choice`.
   const whose = new Float64Array(steps);
   let at = 0;
   choices.forEach(([states, threads], choice) => {
     each(trace, range, states, threads, (span, thread) => {
       whose[at] = whose[at + 1] = thread * OVERLAP_MAX + choice;
-      // Begins have even places, ends odd ones.
+      // Begins have even indices, ends have odd indices.
       time[at++] = Math.max(trace.begin[span]!, range[0]);
       time[at++] = Math.min(trace.finish[span]!, range[1]);
     });
@@ -129,7 +136,7 @@ export function overlap(trace: Trace, range: Range, states: Set<number>, threads
     if (together.hasAll === isOn) continue;
     isOn = !isOn;
     const now = time[step]!;
-    // Stretches that touch are one, and those without length are none.
+    // Merge intervals that touch, and drop intervals of length 0.
     if (isOn && end.at(-1) === now) end.pop();
     else if (isOn) begin.push(now);
     else if (begin.at(-1) === now) begin.pop();
@@ -138,16 +145,19 @@ export function overlap(trace: Trace, range: Range, states: Set<number>, threads
   return { begin: Float64Array.from(begin), end: Float64Array.from(end) };
 }
 
-/** Of which choices a thread has something on: a bit for each. */
+/** Returns the choices that a thread matches, as a set of bits. */
 function bits(under: Int32Array, thread: number): number {
   let bits = 0;
   for (let choice = 0; choice < OVERLAP_MAX; choice++) if (under[thread * OVERLAP_MAX + choice]! > 0) bits |= 1 << choice;
   return bits;
 }
 
-/** Whether there is a thread of its own for each choice: by Hall's theorem, if any of them together have as many. */
+/**
+ * Decides if distinct threads can match all choices: by Hall's theorem, if for each subset of the choices at least as
+ * many threads match one of them.
+ */
 class Together {
-  /** Of each set of choices, how many threads have one of them on, less the size of the set. */
+  /** For each subset of the choices, the number of threads that match one of them, minus the size of the subset. */
   private readonly spare: Int32Array;
   private lacking: number;
 
@@ -174,15 +184,15 @@ class Together {
 }
 
 /**
- * Of each span whether its thread is in a shown state because of it and of no span around it, so that who counts those
- * with a 1 counts no thread twice.
+ * Returns 1 for each span of a shown state that is not within another such span of its thread, otherwise 0. So a count
+ * of the spans with a 1 counts each thread once.
  */
 export function outermost(trace: Trace, shown: Uint8Array): Uint8Array {
   const { begin, finish, state, tierFirst, threadTier } = trace;
   const counted = new Uint8Array(begin.length);
   for (let thread = 0; thread < trace.threads.length; thread++) {
     for (let tier = threadTier[thread]!; tier < threadTier[thread + 1]!; tier++) {
-      // Spans of the tiers above that count: where each such tier has got to.
+      // For each tier above, the index of the current span in it.
       const above = Array.from({ length: tier - threadTier[thread]! }, (_, depth) => tierFirst[threadTier[thread]! + depth]!);
       for (let span = tierFirst[tier]!; span < tierFirst[tier + 1]!; span++) {
         if (shown[state[span]!] === 0) continue;
@@ -200,8 +210,7 @@ export function outermost(trace: Trace, shown: Uint8Array): Uint8Array {
 }
 
 /**
- * How many threads are in a state, in the mean of each of `buckets` equal parts of a range. Where a part is shorter than
- * what it shows, that is how many there are.
+ * Returns the mean number of threads in a shown state, for each of `buckets` equal parts of a range.
  */
 export function concurrency(
   trace: Trace,
@@ -211,7 +220,7 @@ export function concurrency(
   threads: Uint8Array | null = null,
 ): Float64Array {
   const scale = buckets / (to - from);
-  // Differences of whole buckets, and parts of single ones.
+  // Changes of the count at the begins of buckets, and the contributions of spans that cover only a part of a bucket.
   const steps = new Float64Array(buckets + 1);
   const parts = new Float64Array(buckets);
   const { begin, finish } = trace;
@@ -241,7 +250,7 @@ export function concurrency(
   return parts;
 }
 
-/** What is told of the calls of one kind. Times in nanoseconds. */
+/** Figures of a group of calls. Times are in nanoseconds. */
 export interface Figures {
   count: number;
   /** Within the range. */
@@ -253,19 +262,22 @@ export interface Figures {
   largest: number;
 }
 
-/** The value that a share of ascending values does not exceed: the nearest rank. */
+/**
+ * Returns the percentile by nearest rank: the least of the ascending values that at least this share of them does not
+ * exceed.
+ */
 export function percentile(ascending: Float64Array, share: number): number {
   return ascending[Math.max(0, Math.ceil(share * ascending.length) - 1)] ?? 0;
 }
 
-/** The middle one of ascending values, or the mean of the two in the middle, rounded down. */
+/** Returns the middle one of ascending values, or the mean of the two middle values, rounded down. */
 function median(ascending: Float64Array): number {
   const half = ascending.length >> 1;
   if (ascending.length % 2 === 1) return ascending[half]!;
   return Math.floor(((ascending[half - 1] ?? 0) + (ascending[half] ?? 0)) / 2);
 }
 
-/** Figures of the lengths of some calls, of which `total` lies in the range. Sorts the lengths. */
+/** Returns the figures of calls with these lengths; `total` is their time within the range. Sorts the lengths. */
 export function figures(lengths: Float64Array, total: number): Figures {
   lengths.sort();
   const sum = lengths.reduce((sum, length) => sum + length, 0);
@@ -280,13 +292,16 @@ export function figures(lengths: Float64Array, total: number): Figures {
   };
 }
 
-/** Lengths of calls, group by group, and how much of each group lies in the range. */
+/** Lengths of the calls of each group, and the total time of each group within the range. */
 export interface Groups {
   lengths: Float64Array[];
   totals: Float64Array;
 }
 
-/** The lengths of all calls of chosen states and threads that touch a range, by the group that `group` names. */
+/**
+ * Returns the lengths of all calls of the chosen states and threads that touch a range, grouped by the index that
+ * `group` returns.
+ */
 export function grouped(
   trace: Trace,
   range: Range,
@@ -307,13 +322,16 @@ export function grouped(
   return { lengths, totals };
 }
 
-/** Bins of a histogram: bin `i` has the lengths from `edges[i]` up to `edges[i + 1]`. */
+/** Bins of a histogram: bin `i` counts the lengths from `edges[i]` (included) to `edges[i + 1]` (excluded). */
 export interface Histogram {
   edges: number[];
   counts: number[];
 }
 
-/** How lengths are distributed over about `bins` bins, equally wide or in equal ratios. Lengths ascend. */
+/**
+ * Returns a histogram of ascending lengths with at most `bins` bins, of equal width or with equal ratios of their
+ * edges.
+ */
 export function histogram(lengths: Float64Array, logarithmic: boolean, bins: number): Histogram {
   const least = Math.floor(lengths[0] ?? 0);
   const largest = Math.max(Math.ceil(lengths.at(-1) ?? 0), least + 1);

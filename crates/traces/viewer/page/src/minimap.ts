@@ -1,4 +1,4 @@
-/** The mini map: how busy all threads are over the whole time, and which part of it is shown. */
+/** The mini map: the number of threads in shown states over the whole time, and a window that marks the shown range. */
 
 import type { Derived } from "./derived";
 import { byId, nextFrame } from "./elements";
@@ -58,7 +58,7 @@ export class MiniMap {
     context.strokeRect(left + 1, 1, Math.max(2, right - left - 2), height - 2);
   }
 
-  /** The part that is shown, in pixels. */
+  /** Left and right edge of the shown range, in pixels. */
   private get window(): [number, number] {
     const { look, whole } = this.view;
     const scale = this.canvas.clientWidth / whole;
@@ -79,7 +79,7 @@ export class MiniMap {
     const all = to - from >= view.whole;
     view.remember();
     canvas.setPointerCapture(event.pointerId);
-    // The edges move by themselves, the middle moves both, and outside begins another range.
+    // Dragging an edge moves this edge, dragging the middle moves both, and dragging outside draws a new range.
     const near = (edge: number) => Math.abs(at - edge) <= EDGE_PIXELS;
     const move = (event: PointerEvent) => {
       const time = Math.min(Math.max(this.time(event), 0), view.whole);

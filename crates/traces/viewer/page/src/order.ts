@@ -1,11 +1,10 @@
-/** Orders of calls for the table: a radix sort, since comparing ten million pairs takes too long. */
+/** Sorts calls for the table by radix sort, because a sort of ten million calls by comparisons takes too long. */
 
 const DIGIT = 16;
 const DIGITS = 1 << DIGIT;
 
 /**
- * Sorts indices by keys, the smallest first; those with equal keys stay in order. Keys are not negative, and whole numbers
- * up to 2^53.
+ * Returns the indices sorted by ascending key; indices with equal keys stay in order. Keys are integers from 0 to 2^53.
  */
 export function sorted(indices: Uint32Array, key: (index: number) => number): Uint32Array {
   let largest = 0;

@@ -1,4 +1,4 @@
-/** What lies on top of the spans of a time line: their names, counters, flows, overlaps, and what is selected. */
+/** Draws over the spans of a time line: names of states, counters, flows and overlaps. */
 
 import type { Stretches } from "./measures";
 import type { Looks } from "./palette";
@@ -8,12 +8,12 @@ import { TIER_PIXELS } from "./rows";
 import { firstAbove, firstFrom, type Flows, type Series, type Trace } from "./trace";
 
 export const LABEL_FONT = "11px system-ui, sans-serif";
-/** Spans narrower than this have no letters. */
+/** Minimum width in pixels of a span with letters. */
 const LETTERS_PIXELS = 12;
-/** More arrows at once are no picture. */
+/** Maximum number of arrows. If more flows are visible, none are drawn, because arrows would cover everything. */
 export const ARROWS_MAX = 500;
 
-/** Where times and rows are in a picture: in pixels of the style sheet. */
+/** Shown range of times, and size of the picture in CSS pixels. */
 export interface Scale {
   from: number;
   to: number;
@@ -25,7 +25,7 @@ export function x(scale: Scale, time: number): number {
   return ((time - scale.from) / (scale.to - scale.from)) * scale.width;
 }
 
-/** Writes names, or as much of them as has room, into spans; in narrow ones their letters. */
+/** Writes names into spans, truncated to their width; in narrow spans, the codes of their states. */
 export class Labels {
   private readonly widths = new Map<string, number>();
 
@@ -41,7 +41,7 @@ export class Labels {
       if (text === "") continue;
       const middle = top / ratio + (TIER_PIXELS - 1) / 2 + 0.5;
       const { color, ink } = looks[state]!;
-      // The pattern gives way to the letters.
+      // Replace the pattern behind the letters by the plain colour.
       context.fillStyle = color;
       const wide = Math.min(this.width(context, text) + 3, room - 2);
       context.fillRect(left / ratio + 2, top / ratio + 2, wide, TIER_PIXELS - 5);
@@ -61,7 +61,7 @@ export class Labels {
   private width(context: CanvasRenderingContext2D, text: string): number {
     let width = this.widths.get(text);
     if (width === undefined) {
-      // Only names as they are and cut occur, but of many states: not for ever.
+      // The map holds whole names and codes, which can be many, so it is cleared at a limit.
       if (this.widths.size > 10_000) this.widths.clear();
       width = context.measureText(text).width;
       this.widths.set(text, width);
@@ -70,7 +70,7 @@ export class Labels {
   }
 }
 
-/** The least and the largest value of a counter, over blocks of its samples and over all. */
+/** Minimum and maximum of a counter, over blocks of its samples and over all samples. */
 export class Extremes {
   private static readonly BLOCK = 64;
   private readonly least: Float64Array;
@@ -89,7 +89,7 @@ export class Extremes {
     this.all = [this.least.reduce((a, b) => Math.min(a, b), 0), this.largest.reduce((a, b) => Math.max(a, b), 0)];
   }
 
-  /** Those of the samples `from..to`. */
+  /** Returns the minimum and maximum of the samples `from..to`. */
   of(from: number, to: number): [number, number] {
     let [least, largest] = [Infinity, -Infinity];
     for (let at = from; at < to; ) {
@@ -108,7 +108,7 @@ export class Extremes {
   }
 }
 
-/** Draws a counter as steps between `top` and `bottom`; where samples are dense, from the least to the largest. */
+/** Draws a counter as steps between `top` and `bottom`. Where a pixel has several samples, draws their range. */
 export function counter(
   context: CanvasRenderingContext2D,
   { time }: Series,
@@ -129,7 +129,7 @@ export function counter(
     const until = scale.from + (at + 1) * pixel;
     const first = next;
     next = firstFrom(time, until, first, Math.min(time.length, first + Math.ceil(time.length)));
-    // What held when the pixel began counts too.
+    // Include the value at the begin of the pixel.
     const [least, largest] = extremes.of(Math.max(0, first - 1), Math.max(next, first));
     if (first === 0 && next === 0) {
       heights.push(NaN);
@@ -152,13 +152,13 @@ export function counter(
   context.stroke();
 }
 
-/** Shades stretches of time over the whole height, hatched. */
+/** Shades intervals of time over the whole height. */
 export function shade(context: CanvasRenderingContext2D, { begin, end }: Stretches, scale: Scale, theme: Theme): void {
   const pixel = (scale.to - scale.from) / scale.width;
   context.fillStyle = theme.accent;
   for (let i = firstAbove(end, scale.from, 0, end.length); i < begin.length && begin[i]! < scale.to; ) {
     const left = Math.max(0, x(scale, begin[i]!));
-    // Stretches that touch the same pixels are drawn as one.
+    // Draw intervals that touch the same pixel as one.
     let last = i;
     for (;;) {
       const further = firstAbove(begin, end[last]! + pixel, last + 1, begin.length) - 1;
@@ -176,7 +176,7 @@ export function shade(context: CanvasRenderingContext2D, { begin, end }: Stretch
   context.globalAlpha = 1;
 }
 
-/** The flows that touch a range, and how many there are if that is too many to draw. */
+/** Returns the flows that touch a range; more than {@link ARROWS_MAX} if there are too many to draw. */
 export function visibleFlows({ fromTime, toTime }: Flows, longest: number, { from, to }: Scale): number[] {
   const flows = [];
   const after = firstAbove(fromTime, to + longest, 0, fromTime.length);
@@ -189,7 +189,7 @@ export function visibleFlows({ fromTime, toTime }: Flows, longest: number, { fro
   return flows;
 }
 
-/** An arrow from a point to another. */
+/** Draws an arrow from one point to another. */
 export function arrow(context: CanvasRenderingContext2D, fromX: number, fromY: number, toX: number, toY: number): void {
   const bend = Math.max(12, Math.abs(toX - fromX) / 2);
   context.beginPath();

@@ -1,20 +1,21 @@
 /**
- * Paints spans into pixels.
+ * Paints spans as pixels.
  *
- * A tier is one row of pixels, found once and repeated; what is too narrow for a rectangle is summed up pixel by pixel by
- * the levels of detail. So a frame costs about as much for ten million spans as for a thousand.
+ * For each tier, one row of pixels is computed and then repeated over the height of the tier. Spans that are too narrow
+ * for a rectangle are summed up for each pixel by the levels of detail. So a frame with ten million spans takes about
+ * as long as one with a thousand.
  */
 
 import type { Levels, Tally } from "./levels";
 import { DARKER, type Looks } from "./palette";
 import { firstFrom, type Trace } from "./trace";
 
-/** Spans at least this wide, in pixels, are rectangles of their own. */
+/** Minimum width in pixels of a span that is drawn as a rectangle. */
 const OWN_PIXELS = 2;
-/** From here on they have patterns. */
+/** Minimum width in pixels of a span with a pattern. */
 const PATTERN_PIXELS = 5;
 
-/** A span that was painted wide enough to be told apart: for labels. */
+/** A span painted with a pattern, which is wide enough for a label. */
 export interface Painted {
   span: number;
   left: number;
@@ -22,7 +23,7 @@ export interface Painted {
   top: number;
 }
 
-/** The pixels of a part of the page, without what lies on top. */
+/** The pixels of a time line, without overlays. */
 export class Surface {
   readonly image: ImageData;
   private readonly pixels: Uint32Array;
@@ -55,8 +56,8 @@ export class Surface {
   }
 
   /**
-   * Paints the spans of a tier that touch the range `from..to`, which is as wide as the surface, into the rows of pixels
-   * `top..bottom`.
+   * Paints the spans of a tier that touch the range `from..to` into the rows of pixels `top..bottom`. The range spans
+   * the width of the surface.
    */
   tier(trace: Trace, levels: Levels, looks: Looks[], tier: number, from: number, to: number, top: number, bottom: number): void {
     const { width, pixels } = this;
@@ -80,7 +81,7 @@ export class Surface {
           const edge = Math.min(width, Math.max(pixel + 1, Math.round(right)));
           const its = looks[state[span]!]!;
           pixels.fill(color(its.red, its.green, its.blue), row + pixel, row + edge);
-          // The gap tells calls of the same state apart.
+          // A darker first column separates adjacent calls of the same state.
           if (right - left >= 4 && left >= 0) pixels[row + pixel] = color(its.red * 0.6, its.green * 0.6, its.blue * 0.6);
           if (right - left >= PATTERN_PIXELS) this.painted.push({ span, left: pixel, right: edge, top });
         }
@@ -100,7 +101,9 @@ export class Surface {
     for (const rectangle of this.painted.slice(wide)) this.pattern(rectangle, looks[state[rectangle.span]!]!, first, last);
   }
 
-  /** The first span after `span` that begins after a pixel does, or is wide. */
+  /**
+   * Returns the first span after `span` that begins after the pixel (time `end`), or is wide enough for a rectangle.
+   */
   private lastNarrow(trace: Trace, span: number, after: number, end: number, scale: number): number {
     let step = 1;
     let low = span + 1;
@@ -124,7 +127,7 @@ export class Surface {
   }
 }
 
-/** A pixel as it lies in memory: red first. */
+/** Returns a pixel as stored in memory: red in the lowest byte. */
 export function color(red: number, green: number, blue: number): number {
   return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }

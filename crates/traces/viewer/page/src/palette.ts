@@ -1,14 +1,15 @@
 /**
- * How states look: a colour, a pattern and a code of letters each, so that they differ without colours, too.
+ * Appearance of states: each has a colour, a pattern and a code of one or two letters, so that states also differ
+ * without colours.
  *
- * Colours that are not declared are those of Okabe and Ito, which people with any kind of colour vision tell apart.
+ * States without a declared colour get mostly colours of Okabe and Ito, which colour-blind people can distinguish.
  */
 
 import type { Trace } from "./trace";
 
 const COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7b61c4", "#8c8c8c"];
 
-/** Eight by eight pixels each, a bit for each pixel that is darker. The first is plain. */
+/** Patterns of eight by eight pixels: a 1 bit is a darker pixel. The first pattern is plain. */
 const PATTERNS: number[][] = [
   [0, 0, 0, 0, 0, 0, 0, 0],
   [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80],
@@ -20,19 +21,19 @@ const PATTERNS: number[][] = [
 ];
 
 export interface Looks {
-  /** As for style sheets. */
+  /** Colour in CSS notation. */
   color: string;
   red: number;
   green: number;
   blue: number;
   pattern: number[];
-  /** One or two letters, which no other state has as long as they last. */
+  /** One or two letters, unique as long as the letters of the name allow. */
   code: string;
-  /** Black or white, whichever is easier to read on it. */
+  /** Black or white, whichever is easier to read on the colour. */
   ink: string;
 }
 
-/** How each state looks. */
+/** Returns the appearance of each state. */
 export function looks(trace: Trace): Looks[] {
   const taken = new Set<string>();
   return trace.states.map(({ name, color }, index) => {
@@ -44,7 +45,7 @@ export function looks(trace: Trace): Looks[] {
   });
 }
 
-/** The first letter of a name, or the first and another one, whichever is free. */
+/** Returns the first letter of a name, or the first and another letter, whichever code is free. */
 function code(name: string, taken: Set<string>): string {
   const letters = [...name.normalize("NFC")].filter((letter) => /[\p{L}\p{N}]/u.test(letter));
   const first = (letters[0] ?? "?").toUpperCase();
@@ -54,10 +55,10 @@ function code(name: string, taken: Set<string>): string {
   return free;
 }
 
-/** Darkens where a pattern says so. */
+/** Factor for the brightness of the darker pixels of a pattern. */
 export const DARKER = 0.72;
 
-/** Draws how a state looks into a little canvas, for legends. */
+/** Draws the appearance of a state into a small canvas, for legends. */
 export function swatch(canvas: HTMLCanvasElement, { red, green, blue, pattern, ink, code }: Looks): void {
   const scale = 2;
   const [width, height] = [26, 16];

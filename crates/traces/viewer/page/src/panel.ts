@@ -1,4 +1,7 @@
-/** One time line: an axis with the concurrency graph, and rows below; of all files, or of one beside others. */
+/**
+ * A time line: an axis with the concurrency graph, and below it the rows. It shows all files, or one file if each file
+ * has its own time line.
+ */
 
 import type { Derived } from "./derived";
 import { button, element, name, nextFrame, atRest } from "./elements";
@@ -13,11 +16,11 @@ import type { Look, View } from "./view";
 
 const AXIS_PIXELS = 22;
 const GRAPH_PIXELS = 54;
-/** Browsers have no higher elements than about this. */
+/** Approximate maximum height of an element in browsers, in pixels. */
 const SCROLL_PIXELS_MAX = 16_000_000;
-/** How far from a span it is still meant. */
+/** Maximum distance in pixels from the pointer to the span that it hits. */
 const NEAR_PIXELS = 3;
-/** How many names of rows are kept as elements. */
+/** Maximum number of cached elements with names of rows. */
 const NAMES_MAX = 2000;
 
 export class Panel {
@@ -39,7 +42,7 @@ export class Panel {
   private readonly labels = new Labels();
   private surface: Surface | null = null;
   private graph: { from: number; to: number; counted: Uint8Array; values: Float64Array } | null = null;
-  /** How long the last frame took to draw, in milliseconds. */
+  /** Time in milliseconds to draw the last frame. */
   drawn = 0;
   readonly draw = nextFrame(() => this.drawNow());
   private readonly drawGraphAtRest = atRest(80, () => this.computeGraph());
@@ -47,7 +50,7 @@ export class Panel {
   constructor(
     private readonly view: View,
     private readonly derived: Derived,
-    /** The only file whose rows are here; null for all. */
+    /** The file to show; null for all files. */
     private readonly file: number | null,
   ) {
     const label = file === null ? "Time line" : `Time line of ${view.trace.files[file]!.name}`;
@@ -66,7 +69,7 @@ export class Panel {
     return { from, to, width: this.canvas.clientWidth, height: this.canvas.clientHeight };
   }
 
-  /** Where the axis has its times, which are round ones. */
+  /** Times of the labels on the axis: round numbers. */
   private ticks({ from, to, width }: Scale): { step: number; times: number[] } {
     return ticks(from, to, width / 110);
   }
@@ -76,7 +79,7 @@ export class Panel {
     return from + ((event.clientX - this.canvas.getBoundingClientRect().left) / width) * (to - from);
   }
 
-  /** To be called when the view has changed. */
+  /** Redraws after a change of the view. */
   changed(look: Look, before: Look): void {
     if (look.selected !== before.selected && look.selected !== null) this.reveal(threadOf(this.view.trace, look.selected));
     this.draw();
@@ -94,7 +97,7 @@ export class Panel {
     this.spacer.style.height = `${Math.min(this.rows.height + 40, SCROLL_PIXELS_MAX)}px`;
   }
 
-  /** The height of the rows that is at the upper edge. */
+  /** Offset in pixels, within all rows, of the upper edge of the visible part. */
   private get top(): number {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     if (scrollHeight < SCROLL_PIXELS_MAX) return scrollTop;
@@ -107,7 +110,7 @@ export class Panel {
     this.scroller.scrollTop = height * share;
   }
 
-  /** Scrolls so that the row of a thread is in sight, if it has one here. */
+  /** Scrolls until the row of a thread is visible, if this time line has such a row. */
   private reveal(thread: number): void {
     this.arrange();
     const row = this.rows.ofThread(thread);
@@ -118,7 +121,8 @@ export class Panel {
 
   private showNames(rows: Row[]): void {
     const { trace, look } = this.view;
-    // Those that scroll out and in again are the same elements, so that the focus stays; not for ever.
+    // A name that scrolls out of view and back keeps its element, and so the focus. Above NAMES_MAX, all elements are
+    // created anew.
     if (trace !== this.namedTrace || this.named.size > NAMES_MAX) this.named.clear();
     this.namedTrace = trace;
     const made = rows.map((row) => {
@@ -168,8 +172,8 @@ export class Panel {
     }
     if (row.kind === "thread") {
       const { name: its, dropped } = trace.threads[row.thread]!;
-      const lost = dropped > 0 ? `\n${dropped.toLocaleString("en")} records had no room` : "";
-      const title = `${its}${lost}\nClick: choose it for the commands`;
+      const lost = dropped > 0 ? `\n${dropped.toLocaleString("en")} records were dropped because the buffer was full` : "";
+      const title = `${its}${lost}\nClick to choose this thread for the commands`;
       const made = button("", { title }, () => this.view.set({ threads: toggled(this.view.look.threads, row.thread) }));
       made.append(name(its));
       if (dropped > 0) made.append(element("span", { class: "lost" }, " ⚠"));
@@ -184,7 +188,7 @@ export class Panel {
     return label;
   }
 
-  /** Whether no other thread of the process has a counter of the same name. */
+  /** True if no other thread of the process has a counter of the same name. */
   private isOnly(series: number): boolean {
     const { trace } = this.view;
     const { name: its, thread } = trace.series[series]!;
@@ -252,7 +256,10 @@ export class Panel {
     this.drawMarks(context, view, now);
   }
 
-  /** Where a time of a thread is, in the tier of the innermost span there; null if the thread has no row in sight. */
+  /**
+   * Returns the vertical position of a time of a thread: the middle of the tier of the innermost span at this time;
+   * null if the row of the thread is not visible.
+   */
   private place(rows: Row[], thread: number, time: number): number | null {
     const row = rows.find((row) => row.kind === "thread" && row.thread === thread);
     if (!row) return null;
@@ -326,7 +333,7 @@ export class Panel {
     context.textBaseline = "middle";
     context.fillStyle = now.faint;
     context.textAlign = "right";
-    context.fillText("threads in a state", gutter - 8, AXIS_PIXELS + 10);
+    context.fillText("threads in shown states", gutter - 8, AXIS_PIXELS + 10);
     const { step, times } = this.ticks(scale);
     context.save();
     context.beginPath();
@@ -347,7 +354,7 @@ export class Panel {
     if (most > 0) context.fillText(`up to ${most.toLocaleString("en", { maximumFractionDigits: 1 })}`, gutter - 8, AXIS_PIXELS + 26);
   }
 
-  /** Draws the concurrency graph as it was computed last, where it belongs now. Gives the most there is. */
+  /** Draws the concurrency graph computed last, at its place in the current range. Returns its maximum. */
   private drawGraph(context: CanvasRenderingContext2D, gutter: number, now: Theme): number {
     const { graph, scale } = this;
     if (!graph) return 0;
@@ -384,7 +391,7 @@ export class Panel {
 
   // ---- pointing
 
-  /** The span at a point, or null. */
+  /** Returns the span at the pointer, or null. */
   private spanAt(event: MouseEvent): number | null {
     const { trace } = this.view;
     const bounds = this.canvas.getBoundingClientRect();
@@ -479,7 +486,7 @@ export class Panel {
 
   // ---- keys
 
-  /** Whether a key meant something here. */
+  /** Handles a key. Returns false if the key has no function in the time line. */
   private key(event: KeyboardEvent): boolean {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     const { view } = this;
@@ -536,7 +543,7 @@ export class Panel {
     }
   }
 
-  /** Shows a span with some room around. */
+  /** Selects a span and shows it with some time before and after. */
   zoomTo(span: number): void {
     const { trace } = this.view;
     const [begin, end] = [trace.begin[span]!, trace.finish[span]!];
@@ -545,7 +552,7 @@ export class Panel {
     this.view.set({ selected: span });
   }
 
-  /** Selects the next shown span of the same tier, or the one before; without a selection the first in sight. */
+  /** Selects the next or previous shown span of the same tier; without a selection, the first visible span. */
   private neighbour(by: 1 | -1): void {
     const { trace, look } = this.view;
     const { shown } = this.derived;
@@ -564,7 +571,7 @@ export class Panel {
     if (span >= trace.tierFirst[tier]! && span < trace.tierFirst[tier + 1]!) this.view.select(span);
   }
 
-  /** Selects the first span within the selected one, or the one around it. */
+  /** Selects the first span within the selected span, or the span around it. */
   private nested(by: 1 | -1): void {
     const { trace, look } = this.view;
     if (look.selected === null) return;

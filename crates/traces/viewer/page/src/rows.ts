@@ -1,4 +1,4 @@
-/** The rows of the time line: a head for each process, then its counters and threads. */
+/** The rows of a time line: a heading for each process, then its counters and threads. */
 
 import type { Look } from "./view";
 import { firstAbove, type Trace } from "./trace";
@@ -15,7 +15,7 @@ export type Row =
 
 const KINDS = ["process", "counter", "thread"] as const;
 
-/** Which rows there are and where. Millions of them are columns; a row is made when somebody asks. */
+/** All rows and their positions, stored in columns because there can be millions. Row objects are created on demand. */
 export class Rows {
   readonly count: number;
   private readonly kinds: Uint8Array;
@@ -27,7 +27,7 @@ export class Rows {
     const has = (name: string) => name.toLowerCase().includes(wanted);
     const threads = byProcess(trace, trace.threads.map((thread) => thread.process));
     const series = byProcess(trace, trace.series.map((one) => trace.threads[one.thread]!.process));
-    // Threads that were never in a state, and counted something, have rows as counters.
+    // Threads without states that set a counter have no row of their own: the row of the counter represents them.
     const counting = trace.series.filter((one) => !one.system).map((one) => one.thread);
     const counts = new Set(counting.filter((thread) => trace.threadTier[thread] === trace.threadTier[thread + 1]));
     const kinds: number[] = [];
@@ -78,19 +78,19 @@ export class Rows {
     }
   }
 
-  /** The rows that are between two heights. */
+  /** Returns the rows between two vertical positions. */
   between(top: number, bottom: number): Row[] {
     const rows = [];
     for (let at = this.at(top); at < this.count && this.tops[at]! < bottom; at++) rows.push(this.row(at));
     return rows;
   }
 
-  /** The row at a height; the last below. */
+  /** Returns the index of the row at a vertical position; the last row for positions below all rows. */
   at(height: number): number {
     return Math.max(0, Math.min(this.count, firstAbove(this.tops, height, 0, this.count + 1)) - 1);
   }
 
-  /** The row of a thread, if it has one. */
+  /** Returns the row of a thread, or null. */
   ofThread(thread: number): Row | null {
     for (let at = 0; at < this.count; at++) {
       if (this.kinds[at] === 2 && this.index[at] === thread) return this.row(at);
@@ -99,7 +99,7 @@ export class Rows {
   }
 }
 
-/** Of each process the things that belong to it, in order. */
+/** Returns a function that returns the indices of the items of a process, in order. */
 function byProcess(trace: Trace, processes: number[]): (process: number) => number[] {
   const of: number[][] = trace.processes.map(() => []);
   processes.forEach((process, thing) => of[process]!.push(thing));

@@ -1,10 +1,10 @@
-/** Search: the next call of a state, thread or argument with some words in it. */
+/** Search for the next call with given words in its state, thread or arguments. */
 
 import { argumentsOf, type Trace } from "./trace";
 
 /**
- * The shown call after `after`, in order of time, whose state, thread or argument has the words; from the beginning again
- * if there is none. Null if there is none at all.
+ * Returns the next shown call after `after`, in order of time, with the words in its state, thread, process or
+ * arguments. After the last such call, the search continues with the first. Null if no call has the words.
  */
 export function search(trace: Trace, words: string, shown: Uint8Array, after: number | null): number | null {
   const wanted = words.trim().toLowerCase();
@@ -19,7 +19,7 @@ export function search(trace: Trace, words: string, shown: Uint8Array, after: nu
     last = span;
     if (argumentsOf(trace, span).some(({ name, value }) => has(`${name} = ${value}`))) given.add(span);
   }
-  // At one time calls are in the order of their indices.
+  // Calls with equal begin times are in the order of their indices.
   const from = after === null ? -Infinity : trace.begin[after]!;
   const isLater = (span: number) => trace.begin[span]! > from || (trace.begin[span]! === from && span > after!);
   const isSooner = (one: number, other: number | null) => other === null || trace.begin[one]! < trace.begin[other]!;
@@ -37,6 +37,6 @@ export function search(trace: Trace, words: string, shown: Uint8Array, after: nu
       }
     }
   }
-  // A tier is left at its first later call: of equal begin times the lowest index comes first.
+  // The search leaves a tier after its first later call.
   return next ?? first;
 }

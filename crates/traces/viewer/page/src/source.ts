@@ -1,6 +1,5 @@
 /**
- * Where the columns come from: out of the page itself, or from the server that the page came from. Nothing else is ever
- * asked for.
+ * Loads the columns, either from the page itself or from the server of the page. The page makes no other requests.
  */
 
 import { decode } from "./columns";
@@ -9,19 +8,19 @@ import type { Trace } from "./trace";
 
 const FOLLOW_MILLISECONDS = 1000;
 
-/** The trace in the page, or on the server. */
+/** Returns the trace in the page, or otherwise the trace on the server. */
 export async function load(): Promise<Trace> {
   const embedded = byId("columns");
   const text = embedded.textContent!.trim();
   if (text === "") return (await fetched(null))!.trace;
-  // What has been decoded need not be kept twice.
+  // Free the encoded text.
   embedded.remove();
   const packed = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return decode(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-/** Whether the files may still grow: only a server could tell. */
+/** True if the page has a server, so that the files can grow. */
 export function canFollow(): boolean {
   return document.getElementById("columns") !== null;
 }
@@ -31,7 +30,7 @@ interface Fetched {
   version: string;
 }
 
-/** What the server has, unless it is what `known` says. */
+/** Returns the trace on the server, or null if its version is `known`. */
 async function fetched(known: string | null): Promise<Fetched | null> {
   const answer = await fetch(known === null ? "columns" : `columns?known=${encodeURIComponent(known)}`);
   if (answer.status === 204) return null;
@@ -42,7 +41,7 @@ async function fetched(known: string | null): Promise<Fetched | null> {
 
 let version = "";
 
-/** Asks the server now and then whether the files have grown, until `tell` says that it is enough. */
+/** Asks the server every second for a new version of the files, until `tell` returns false. */
 export function follow(tell: (news: { trace: Trace } | { failure: string }) => boolean): void {
   const ask = async () => {
     let goOn = true;
@@ -50,7 +49,7 @@ export function follow(tell: (news: { trace: Trace } | { failure: string }) => b
       const news = await fetched(version);
       if (news) goOn = tell(news);
     } catch (error) {
-      goOn = tell({ failure: error instanceof TypeError ? "The server has ended: this is what it had." : String(error) });
+      goOn = tell({ failure: error instanceof TypeError ? "The server has ended: the page shows the last data from it." : String(error) });
     }
     if (goOn) setTimeout(ask, FOLLOW_MILLISECONDS);
   };

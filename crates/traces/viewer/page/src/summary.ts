@@ -1,4 +1,7 @@
-/** The summary: figures of each state, of each thread, or of both, of the calls that touch the measured range. */
+/**
+ * The summary: figures of the calls that touch the measured range, for each state, each thread, or each state of each
+ * thread.
+ */
 
 import type { Derived } from "./derived";
 import { button, byId, element, name } from "./elements";
@@ -7,7 +10,7 @@ import { duration } from "./time";
 import { threadLabel } from "./trace";
 import type { View } from "./view";
 
-/** So many rows are shown, those with the most time first. */
+/** Maximum number of rows shown: those with the most time. */
 const ROWS_MAX = 1000;
 
 type By = "state" | "thread" | "both";
@@ -18,7 +21,7 @@ interface Line {
   state: string;
   thread: string;
   its: Figures;
-  /** How long its threads are together, as far as the range and their files go. */
+  /** Total time of its threads in nanoseconds: for each thread, the part of the range that its file covers. */
   time: number;
 }
 
@@ -53,7 +56,7 @@ export class SummaryView {
       );
     }
     const lines = this.view.counted.flatMap((file) => this.lines(file)).sort((one, other) => other.its.total - one.its.total);
-    // The names of threads begin with those of their files.
+    // Rows with threads need no column for the file, because the names of threads then begin with the name of the file.
     const apart = this.view.counted.length > 1 && this.by === "state";
     const titles = [...(apart ? ["File"] : []), ...(this.by === "thread" ? [] : ["State"]), ...(this.by === "state" ? [] : ["Thread"]), ...NUMBERS.map(([title]) => title)];
     const head = element("thead", {}, element("tr", {}, ...titles.map((title) => element("th", { scope: "col" }, title))));
@@ -64,17 +67,17 @@ export class SummaryView {
       const cells = names.map((title) => element("th", { scope: "row" }, name(named[title]!)));
       body.append(element("tr", {}, ...cells, ...NUMBERS.map(([, text]) => element("td", {}, text(line)))));
     }
-    const more = lines.length > ROWS_MAX ? [element("p", {}, `${lines.length - ROWS_MAX} more have less time.`)] : [];
+    const more = lines.length > ROWS_MAX ? [element("p", {}, `${lines.length - ROWS_MAX} further rows with less time are not shown.`)] : [];
     this.root.replaceChildren(choice, element("table", {}, head, body), ...more, ...this.files());
   }
 
-  /** The lines of a file that is counted apart, or of all together. */
+  /** Returns the lines of a file that is counted separately, or of all files (null). */
   private lines(file: number | null): Line[] {
     const { trace, look, measured } = this.view;
     const threads = threadsOf(trace, look.threads, file);
     const { by } = this;
     const count = trace.threads.length;
-    // Of both only those that occur have a group.
+    // Create groups only for the states and threads that occur.
     const groups = new Map<number, number>();
     const group = (state: number, thread: number) => {
       const key = by === "state" ? state : by === "thread" ? thread : state * count + thread;
@@ -96,13 +99,13 @@ export class SummaryView {
     }));
   }
 
-  /** The files, their processes, and what is to be said of them. */
+  /** Returns the list of the files, with their notes and processes. */
   private files(): HTMLElement[] {
     const { trace } = this.view;
     const made: HTMLElement[] = [element("h2", {}, "Files")];
     if (trace.wallClock !== null) {
       const zero = new Date(Number(BigInt(trace.wallClock) / 1_000_000n));
-      // A clock that is wrong may show what no calendar has.
+      // A wrong clock can produce an invalid date.
       if (!Number.isNaN(zero.getTime())) made.push(element("p", {}, `Time 0 is ${zero.toISOString().replace("T", " ").replace("Z", " UTC")}.`));
     }
     trace.files.forEach(({ name: its, notes }, file) => {

@@ -1,4 +1,4 @@
-/** Light and dark: the colours of the style sheet, for what is drawn by hand. */
+/** Light and dark theme: the colours of the style sheet, for drawing on canvases. */
 
 export interface Theme {
   background: string;
@@ -9,7 +9,7 @@ export interface Theme {
   accent: string;
 }
 
-/** The colours that hold now. */
+/** Returns the colours of the current theme. */
 export function theme(): Theme {
   const style = getComputedStyle(document.documentElement);
   const of = (name: string) => style.getPropertyValue(`--${name}`).trim();
@@ -17,13 +17,13 @@ export function theme(): Theme {
   return Object.fromEntries(names.map((name) => [name, of(name)])) as unknown as Theme;
 }
 
-/** A colour of the style sheet, `#rrggbb`, as a pixel. */
+/** Converts a colour of the style sheet, `#rrggbb`, to a pixel. */
 export function pixel(hex: string): number {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   return (0xff000000 | (blue! << 16) | (green! << 8) | red!) >>> 0;
 }
 
-/** Goes from the one to the other. What the system says holds until somebody does. */
+/** Switches between light and dark. Until the first switch, the setting of the system is used. */
 export function toggleTheme(): void {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");

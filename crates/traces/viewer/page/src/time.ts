@@ -1,4 +1,4 @@
-/** Times as people write them. All are nanoseconds. */
+/** Converts times in nanoseconds to text and back. */
 
 const UNITS: [string, number][] = [
   ["s", 1e9],
@@ -11,7 +11,7 @@ function unitFor(ns: number): [string, number] {
   return UNITS.find(([, size]) => Math.abs(ns) >= size) ?? UNITS[3]!;
 }
 
-/** A length of time in the unit that fits it: `12.5 ms`. */
+/** Returns a duration in a suitable unit: `12.5 ms`. */
 export function duration(ns: number): string {
   const [unit, size] = unitFor(ns);
   const value = ns / size;
@@ -19,14 +19,14 @@ export function duration(ns: number): string {
   return `${Number(value.toFixed(digits)).toLocaleString("en")} ${unit}`;
 }
 
-/** A point in time to all its digits that matter when `step` matters: `1.204317 s`. */
+/** Returns a point in time, with enough digits to show a difference of `step` nanoseconds: `1.204317 s`. */
 export function instant(ns: number, step: number): string {
   const [unit, size] = unitFor(ns);
   const digits = Math.min(9, Math.max(0, Math.ceil(Math.log10(size / Math.max(1, step)))));
   return `${(ns / size).toFixed(digits)} ${unit}`;
 }
 
-/** What somebody wrote as a time, `1.2 ms` or `1200` for nanoseconds; null if it is none. */
+/** Parses a time, such as `1.2 ms`, or `1200` for nanoseconds. Returns null if the text is not a time. */
 export function parse(text: string): number | null {
   const parts = /^\s*(-?[\d.,]+)\s*(ns|us|µs|μs|ms|s|min|h)?\s*$/.exec(text);
   if (!parts) return null;
@@ -35,7 +35,7 @@ export function parse(text: string): number | null {
   return Number.isFinite(value) ? value * sizes[parts[2] ?? "ns"]! : null;
 }
 
-/** Round times within a range, about `count` of them, and how far apart they are. */
+/** Returns about `count` round times within a range, and the distance between them. */
 export function ticks(from: number, to: number, count: number): { step: number; times: number[] } {
   const rough = Math.max(1, (to - from) / Math.max(1, count));
   const power = 10 ** Math.floor(Math.log10(rough));

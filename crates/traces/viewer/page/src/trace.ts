@@ -1,60 +1,61 @@
 /**
- * A trace as the page holds it: columns of numbers, and short tables of names.
+ * A trace in the memory of the page: columns of numbers, and short tables of names.
  *
- * Spans lie tier by tier. A *tier* is one depth of one thread: its spans do not overlap and are in order of time, so that
- * a binary search finds those of any range. All times are nanoseconds after the origin, the earliest time of any file.
+ * Spans are stored tier by tier. A *tier* is one depth of one thread. The spans of a tier do not overlap and are in
+ * order of time, so that a binary search finds the spans of any range. All times are nanoseconds after the origin, the
+ * earliest time of any file.
  */
 
 export interface FileInfo {
   name: string;
-  /** When its first record was made. */
+  /** Time of its first record. */
   begin: number;
   end: number;
-  /** What was wrong with it, or is worth knowing, in the reader's words. */
+  /** Notes of the reader: defects of the file, and other remarks. */
   notes: string[];
 }
 
 export interface Process {
   name: string;
   file: number;
-  /** What else is known of it, each a label and a text. */
+  /** Other properties, each a label and a text. */
   facts: [string, string][];
 }
 
 export interface Thread {
   name: string;
   process: number;
-  /** How many records had no room. */
+  /** Number of records dropped because the buffer was full. */
   dropped: number;
 }
 
 export interface State {
   name: string;
   category: string;
-  /** As declared, `#rrggbb`; null: the page chooses. */
+  /** Declared colour, `#rrggbb`; null if the page chooses. */
   color: string | null;
 }
 
-/** A number over time, of one thread. It keeps each value until the next. */
+/** A number of one thread over time. Each value holds until the next sample. */
 export interface Series {
   name: string;
   unit: string;
   thread: number;
-  /** Told by the system: on which processor the thread is, and how often it was taken from it. */
+  /** True for data of the operating system: the processor of the thread, and its number of context switches. */
   system: boolean;
   time: Float64Array;
   value: Float64Array;
 }
 
-/** A number or a text that belongs to a span. */
+/** Arguments of spans, in columns: numbers or texts. */
 export interface Arguments {
-  /** In ascending order. */
+  /** Indices of the spans, ascending. */
   span: Uint32Array;
   name: Uint32Array;
   value: (number | string)[];
 }
 
-/** From a point of one thread to a point of another, by the time of leaving. */
+/** Flows from one thread to another, in columns, sorted by the time of departure. */
 export interface Flows {
   fromThread: Uint32Array;
   fromTime: Float64Array;
@@ -69,28 +70,31 @@ export interface Trace {
   states: State[];
   /** The names of arguments. */
   names: string[];
-  /** The wall clock at the origin, nanoseconds since 1970 in decimal; null if no file tells. */
+  /** Wall-clock time at the origin, in nanoseconds since 1970, as a decimal text; null if unknown. */
   wallClock: string | null;
   /** The last time of any file. */
   end: number;
-  /** Of each tier its thread and its depth; tiers are by thread, then depth. */
+  /** Thread and depth of each tier; tiers are sorted by thread, then depth. */
   tierThread: Uint32Array;
   tierDepth: Uint32Array;
-  /** Of each tier the first span, and at the end their number. */
+  /** First span of each tier, followed by the number of spans. */
   tierFirst: Uint32Array;
-  /** Of each thread the first tier, and at the end their number. */
+  /** First tier of each thread, followed by the number of tiers. */
   threadTier: Uint32Array;
   begin: Float64Array;
   finish: Float64Array;
   state: Uint32Array;
-  /** Spans that did not end before their file did. */
+  /** Spans without an end in their file. */
   unfinished: Set<number>;
   series: Series[];
   arguments: Arguments;
   flows: Flows;
 }
 
-/** The first of `low..high` that `holds`, or `high`. What holds must hold from there on. */
+/**
+ * Returns the first index in `low..high` for which `holds` is true, or `high`. `holds` must be true for all later
+ * indices, too.
+ */
 export function firstThat(low: number, high: number, holds: (index: number) => boolean): number {
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -100,7 +104,7 @@ export function firstThat(low: number, high: number, holds: (index: number) => b
   return low;
 }
 
-/** The first number in `low..high` of an ascending column that is greater than `than`, or `high`. */
+/** Returns the index in `low..high` of the first number greater than `than` in an ascending column, or `high`. */
 export function firstAbove(column: ArrayLike<number>, than: number, low: number, high: number): number {
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -110,7 +114,7 @@ export function firstAbove(column: ArrayLike<number>, than: number, low: number,
   return low;
 }
 
-/** The first number in `low..high` of an ascending column that is `from` or more, or `high`. */
+/** Returns the index in `low..high` of the first number of at least `from` in an ascending column, or `high`. */
 export function firstFrom(column: ArrayLike<number>, from: number, low: number, high: number): number {
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -120,24 +124,27 @@ export function firstFrom(column: ArrayLike<number>, from: number, low: number, 
   return low;
 }
 
-/** The spans of a tier that touch a range of time: `[first, after)`. A span without length touches where it is. */
+/**
+ * Returns the range `[first, after)` of the spans of a tier that touch a range of time. A span without length touches a
+ * range that contains its time.
+ */
 export function touching(trace: Trace, tier: number, from: number, to: number): [number, number] {
   const first = trace.tierFirst[tier]!;
   const after = trace.tierFirst[tier + 1]!;
   return [firstFrom(trace.finish, from, first, after), firstAbove(trace.begin, to, first, after)];
 }
 
-/** The tier that a span lies in. */
+/** Returns the tier of a span. */
 export function tierOf(trace: Trace, span: number): number {
   return firstAbove(trace.tierFirst, span, 0, trace.tierFirst.length) - 1;
 }
 
-/** The thread that a span belongs to. */
+/** Returns the thread of a span. */
 export function threadOf(trace: Trace, span: number): number {
   return trace.tierThread[tierOf(trace, span)]!;
 }
 
-/** What a span was given, in order. */
+/** Returns the arguments of a span, in order. */
 export function argumentsOf(trace: Trace, span: number): { name: string; value: number | string }[] {
   const { span: spans, name, value } = trace.arguments;
   const found = [];
@@ -147,7 +154,7 @@ export function argumentsOf(trace: Trace, span: number): { name: string; value: 
   return found;
 }
 
-/** The name of a thread with its process and file, as far as there are several. */
+/** Returns the name of a thread, with its process and file if the trace has several. */
 export function threadLabel(trace: Trace, thread: number): string {
   const { name, process } = trace.threads[thread]!;
   const { name: its, file } = trace.processes[process]!;

@@ -1,6 +1,6 @@
 /**
- * What somebody looks at: which view, range, states and calls. Every part of the page shows this and changes it here; it
- * is in the address too, so that a link restores it, and ranges can be undone.
+ * State of the display: view, range, states and calls. All parts of the page read this state and change it here. The
+ * address of the page contains the state, so that a link restores it. Changes of the range can be undone.
  */
 
 import { fromOneStart } from "./beside";
@@ -11,29 +11,29 @@ export const KINDS: Kind[] = ["sequence", "duration", "distribution", "summary"]
 
 export interface Look {
   kind: Kind;
-  /** The range that is shown. */
+  /** Shown range of times. */
   from: number;
   to: number;
-  /** The range that is measured, if it is not the one shown. */
+  /** Measured range, if it differs from the shown range. */
   marked: [number, number] | null;
-  /** States that are not shown. */
+  /** Hidden states. */
   hidden: Set<number>;
-  /** States and threads that the commands are about. */
+  /** States and threads chosen for the commands. */
   states: Set<number>;
   threads: Set<number>;
-  /** Processes whose rows are folded away. */
+  /** Processes with hidden rows. */
   folded: Set<number>;
-  /** Only threads with this in their names, or those of their processes, have rows. */
+  /** Filter of rows: rows are shown only if their names, or the names of their processes, contain this text. */
   rows: string;
   selected: number | null;
-  /** Files side by side, each from its own beginning. */
+  /** True if each file has its own time line, from its own begin. */
   beside: boolean;
-  /** Rows for the processors of threads and their context switches, too. */
+  /** True if processors and context switches of threads have rows. */
   processors: boolean;
   logarithmic: boolean;
 }
 
-/** Ranges below this are not looked at: a nanosecond is one pixel of ten. */
+/** Minimum length of a shown range in nanoseconds. */
 const RANGE_MIN = 10;
 const HISTORY_MAX = 200;
 
@@ -41,7 +41,7 @@ export class View {
   look: Look;
   private past: [number, number][] = [];
   private listeners: ((look: Look, before: Look) => void)[] = [];
-  /** The trace with all files from one beginning, once somebody has looked at them so. */
+  /** The trace with all files shifted to a common start; null before the first use. */
   private fromOneStart: Trace | null = null;
 
   constructor(private given: Trace) {
@@ -62,18 +62,20 @@ export class View {
     };
   }
 
-  /** The trace on the clock on which it is looked at. */
+  /** The trace on the clock of the current view. */
   get trace(): Trace {
     return this.traceIf(this.look.beside);
   }
 
-  /** The trace as it was made, or with its files side by side. */
+  /** Returns the original trace, or the trace with all files shifted to a common start. */
   private traceIf(beside: boolean): Trace {
     if (!beside || this.given.files.length < 2) return this.given;
     return (this.fromOneStart ??= fromOneStart(this.given));
   }
 
-  /** What is counted apart: files side by side each by itself, else all together, which is null. */
+  /**
+   * The files that are counted separately: each file if they are side by side, otherwise null for all files together.
+   */
   get counted(): (number | null)[] {
     const { files } = this.trace;
     return this.look.beside && files.length > 1 ? files.map((_, file) => file) : [null];
@@ -83,14 +85,14 @@ export class View {
     this.listeners.push(listener);
   }
 
-  /** Changes something of it, and says so to all who show it. */
+  /** Changes the state, and notifies all listeners. */
   set(change: Partial<Look>): void {
     const before = this.look;
     this.look = { ...before, ...change };
     for (const listener of this.listeners) listener(this.look, before);
   }
 
-  /** Shows a range, as far as there is one. Steps of one gesture are undone together. */
+  /** Shows a range, clipped to the time of the trace. Steps of one gesture are undone together. */
   show(from: number, to: number, gesture: "new" | "goes on" = "new"): void {
     const whole = this.whole;
     const length = Math.min(Math.max(to - from, RANGE_MIN), whole);
@@ -99,7 +101,7 @@ export class View {
     this.set({ from: begin, to: begin + length });
   }
 
-  /** From here on the range can be undone to what it is now. */
+  /** Saves the current range for `undo`. */
   remember(): void {
     const { from, to } = this.look;
     const last = this.past.at(-1);
@@ -108,7 +110,7 @@ export class View {
     if (this.past.length > HISTORY_MAX) this.past.shift();
   }
 
-  /** Goes back to the range before. */
+  /** Returns to the previous range. */
   undo(): void {
     const { from, to } = this.look;
     let last = this.past.pop();
@@ -116,7 +118,7 @@ export class View {
     if (last) this.set({ from: last[0], to: last[1] });
   }
 
-  /** Zooms so that `at` stays where it is: a factor below 1 shows less. */
+  /** Zooms so that time `at` stays at its position. A factor below 1 shows a shorter range. */
   zoom(factor: number, at: number, gesture: "new" | "goes on" = "new"): void {
     const { from, to } = this.look;
     const length = Math.min(Math.max((to - from) * factor, RANGE_MIN), this.whole);
@@ -128,7 +130,7 @@ export class View {
     return wholeOf(this.trace);
   }
 
-  /** The range in which everything is, or if files are side by side, everything of each. */
+  /** Returns the range that contains all spans: of all files on one clock, or of each file if they are side by side. */
   private all(beside: boolean): [number, number] {
     const trace = this.traceIf(beside);
     const whole = wholeOf(trace);
@@ -140,7 +142,7 @@ export class View {
     this.show(...this.all(this.look.beside));
   }
 
-  /** Shows files side by side, or on one clock. Who saw everything sees everything. */
+  /** Shows files side by side, or on one clock. If the whole time was shown, the whole time is shown again. */
   setBeside(beside: boolean): void {
     const [from, to] = this.all(this.look.beside);
     const before = this.look;
@@ -149,12 +151,12 @@ export class View {
     else this.show(before.from, before.to);
   }
 
-  /** The range that commands are about. */
+  /** The range that the commands measure. */
   get measured(): [number, number] {
     return this.look.marked ?? [this.look.from, this.look.to];
   }
 
-  /** Brings a span into sight and selects it. */
+  /** Selects a span, and moves the range if the span is outside. */
   select(span: number | null): void {
     if (span === null) return this.set({ selected: null });
     const [begin, end] = [this.trace.begin[span]!, this.trace.finish[span]!];
@@ -167,7 +169,7 @@ export class View {
     this.set({ selected: span });
   }
 
-  /** Shows another trace, of which the one before was the beginning. */
+  /** Replaces the trace by a longer version of it. */
   replace(trace: Trace): void {
     const address = this.address(placesIn(trace, this.given));
     const atEnd = this.look.to >= this.whole;
@@ -180,7 +182,10 @@ export class View {
     else if (atEnd) this.show(this.whole - (to - from), this.whole, "goes on");
   }
 
-  /** What the address says after its `#`; of another trace, if it is told where things are there. */
+  /**
+   * Returns the state as the fragment of an address, after `#`. With `places`, returns the fragment for another trace,
+   * in which the objects have these indices.
+   */
   address(places?: Places): string {
     const { look, trace } = this;
     const moved = (kind: keyof Places, set: Iterable<number>) =>
@@ -208,7 +213,7 @@ export class View {
     return words.toString();
   }
 
-  /** Looks at what an address says. What it says wrongly is left as it is by default. */
+  /** Restores the state from the fragment of an address. Uses defaults for missing and invalid parts. */
   restore(address: string): void {
     const words = new URLSearchParams(address);
     const numbers = (name: string) => (words.get(name) ?? "").split(",").filter((word) => word !== "").map(Number);
@@ -239,14 +244,17 @@ export class View {
   }
 }
 
-/** Where the processes, threads and states of a trace are in another one, if they are there. */
+/** Indices of the processes, threads and states of a trace in another trace; undefined for missing objects. */
 interface Places {
   processes: (number | undefined)[];
   threads: (number | undefined)[];
   states: (number | undefined)[];
 }
 
-/** Where things are in a trace of which `before` was the beginning: what is new may stand anywhere between them. */
+/**
+ * Returns the indices in `trace` of the objects of `before`, an earlier version of the trace. New objects can be
+ * anywhere in between.
+ */
 function placesIn(trace: Trace, before: Trace): Places {
   const [now, then] = [namesOf(trace), namesOf(before)];
   const places = (kind: keyof Places) => {
@@ -256,7 +264,7 @@ function placesIn(trace: Trace, before: Trace): Places {
   return { processes: places("processes"), threads: places("threads"), states: places("states") };
 }
 
-/** What does not change of processes, threads and states while their files grow. */
+/** Returns keys for processes, threads and states that stay the same while their files grow. */
 function namesOf({ processes, threads, states }: Trace): Record<keyof Places, string[]> {
   const ofProcesses = numbered(processes.map(({ file }) => `file ${file}`));
   return {
@@ -266,7 +274,7 @@ function namesOf({ processes, threads, states }: Trace): Record<keyof Places, st
   };
 }
 
-/** Each with its number among those that are equal. */
+/** Returns each text with its number among equal texts. */
 function numbered(all: string[]): string[] {
   const counts = new Map<string, number>();
   return all.map((one) => {
@@ -276,12 +284,12 @@ function numbered(all: string[]): string[] {
   });
 }
 
-/** How long it lasts from time 0 on, as far as ranges go. */
+/** Returns the end of the trace, at least the minimum length of a range. */
 function wholeOf(trace: Trace): number {
   return Math.max(RANGE_MIN, trace.end);
 }
 
-/** The call of this thread and depth that begins then. */
+/** Returns the call of this thread and depth that begins at this time, or null. */
 function call(trace: Trace, [thread, depth, begin]: number[]): number | null {
   if (thread === undefined || depth === undefined || begin === undefined || !(thread < trace.threads.length)) return null;
   for (let tier = trace.threadTier[thread]!; tier < trace.threadTier[thread + 1]!; tier++) {

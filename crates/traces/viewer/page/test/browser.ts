@@ -3,7 +3,7 @@
 import { accessSync, constants } from "node:fs";
 import { chromium, type Browser, type Page } from "playwright-core";
 
-/** Where Chromium is; null if there is none. */
+/** Returns the path of Chromium, or null if it is not installed. */
 export function executable(): string | null {
   const places = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
   const isThere = (place: string) => {
@@ -19,7 +19,10 @@ export function executable(): string | null {
 
 let browser: Promise<Browser> | null = null;
 
-/** Opens a page when what it shows is there. Complaints of the page are failures. */
+/**
+ * Opens a page and waits until it is drawn. Collects errors of the page in `complaints`, and the addresses of its
+ * requests in `asked`.
+ */
 export async function open(address: string, { theme = "light", height = 800 }: { theme?: "light" | "dark"; height?: number } = {}) {
   browser ??= chromium.launch({ executablePath: executable()!, args: ["--no-sandbox"] });
   const context = await (await browser).newContext({ viewport: { width: 1280, height }, colorScheme: theme });
@@ -34,14 +37,14 @@ export async function open(address: string, { theme = "light", height = 800 }: {
   return { page, complaints, asked, close: () => context.close() };
 }
 
-/** Waits until nothing moves and all that is to be seen is drawn. */
+/** Waits until the view is at rest and everything visible is drawn. */
 export async function settled(page: Page): Promise<void> {
-  // What has just been pressed has an effect within a frame.
+  // A key or click takes effect within a frame.
   await page.waitForTimeout(40);
   await page.waitForSelector('body[data-state="at rest"]', { timeout: 20_000 });
 }
 
-/** To be called when all pages are closed. */
+/** Closes the browser, after all pages are closed. */
 export async function end(): Promise<void> {
   await (await browser)?.close();
 }

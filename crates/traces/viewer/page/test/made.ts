@@ -1,4 +1,4 @@
-/** Traces that are made up, as columns: what `columns.rs` would write of them. */
+/** Made-up traces, encoded in columns as `columns.rs` encodes them. */
 
 import { gzipSync } from "node:zlib";
 
@@ -13,7 +13,7 @@ export interface MadeSpan {
 
 export interface Made {
   states: { name: string; category?: string; color?: string | null }[];
-  /** Of each file its processes, of each of them its threads, of each of them its spans. */
+  /** Files with their processes, threads and spans. */
   files: { name: string; notes?: string[]; processes: { name: string; threads: { name: string; spans: MadeSpan[]; dropped?: number }[] }[] }[];
   series?: { name: string; unit: string; thread: number; system?: boolean; samples: [number, number][] }[];
   flows?: { from: [number, number]; to: [number, number] }[];
@@ -40,7 +40,7 @@ class Writer {
   }
 }
 
-/** The columns of a made-up trace. */
+/** Returns the columns of a made-up trace. */
 export function columns({ states, files, series = [], flows = [], wallClock = null }: Made): Uint8Array {
   const processes = files.flatMap(({ processes }, file) => processes.map((process) => ({ ...process, file })));
   const threads = processes.flatMap(({ threads }, process) => threads.map((thread) => ({ ...thread, process })));
@@ -108,13 +108,13 @@ export function columns({ states, files, series = [], flows = [], wallClock = nu
   return new Uint8Array(Buffer.concat([new TextEncoder().encode("TLVCOL01"), length, text, Uint8Array.from(writer.bytes)]));
 }
 
-/** The page with columns in it, as `--html` writes it. `look` is what it begins with. */
+/** Returns the page with these columns, as `starfish view --html` writes it. `look` is the initial view. */
 export function selfContained(page: string, columns: Uint8Array, look = ""): string {
   const place = '<script type="application/octet-stream" id="columns"';
   return page.replace(`${place}>`, () => `${place} data-look="${look}">${gzipSync(columns).toString("base64")}`);
 }
 
-/** Random numbers below 1 that are the same each time. */
+/** Returns a generator of pseudorandom numbers below 1, the same in each run. */
 export function random(seed: number): () => number {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -124,7 +124,7 @@ export function random(seed: number): () => number {
   };
 }
 
-/** Two files of a few nodes that read, write and wait, nested, with a counter and flows. */
+/** Returns a trace of two files, with nodes that read, write and wait in nested calls, a counter and flows. */
 export function drawn(seed: number, calls = 60): Made {
   const next = random(seed);
   const states = ["read", "write", "wait for a page", "prefetch", "compute", "flush", "communicate"].map((name) => ({ name }));

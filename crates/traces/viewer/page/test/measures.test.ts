@@ -1,4 +1,4 @@
-/** What the page computes, compared with the plainest way to compute it. */
+/** Compares the computations of the page with straightforward computations. */
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -13,7 +13,7 @@ import { argumentsOf, threadOf, touching, type Trace } from "../src/trace";
 import { View } from "../src/view";
 import { columns, drawn, random, type Made } from "./made";
 
-/** Short times, so that nanosecond by nanosecond can be looked at. */
+/** Returns a short trace, so that tests can check each nanosecond. */
 function little(seed: number): { made: Made; trace: Trace } {
   const next = random(seed);
   const below = (most: number) => Math.floor(next() * most);
@@ -35,7 +35,7 @@ function little(seed: number): { made: Made; trace: Trace } {
 
 const SEEDS = Array.from({ length: 40 }, (_, seed) => seed);
 
-/** Whether a thread is in one of some states during the nanosecond that begins at a time. */
+/** True if a thread is in one of these states during the nanosecond that begins at `time`. */
 function isIn({ files }: Made, thread: number, states: (state: number) => boolean, time: number): boolean {
   const { spans } = files[0]!.processes[0]!.threads[thread]!;
   return spans.some(({ state, begin, end }) => states(state) && begin <= time && time < end);
@@ -63,7 +63,7 @@ describe("columns", () => {
     assert.equal(given[1]!.value, "f0");
   });
 
-  test("with large numbers, too", () => {
+  test("with large numbers are read as they were written", () => {
     const spans = [{ state: 0, begin: 2 ** 40, end: 2 ** 52 + 1 }];
     const made = { states: [{ name: "s" }], files: [{ name: "f", processes: [{ name: "p", threads: [{ name: "t", spans }] }] }] };
     const trace = decode(columns({ ...made, flows: [{ from: [0, 2 ** 50 + 1], to: [0, 2 ** 33] }] }));
@@ -72,15 +72,15 @@ describe("columns", () => {
     assert.equal(trace.flows.toTime[0], 2 ** 33);
   });
 
-  test("that are cut are refused", () => {
+  test("that are truncated are rejected", () => {
     const whole = columns(drawn(3));
-    assert.throws(() => decode(whole.subarray(0, whole.length - 1)), /cut off/);
-    assert.throws(() => decode(whole.subarray(1)), /no columns/);
+    assert.throws(() => decode(whole.subarray(0, whole.length - 1)), /truncated/);
+    assert.throws(() => decode(whole.subarray(1)), /not columns/);
   });
 });
 
 describe("measures", () => {
-  test("a total is the sum of what lies in the range", () => {
+  test("a total is the sum of the parts of calls within the range", () => {
     for (const seed of SEEDS) {
       const { made, trace } = little(seed);
       const [from, to] = [10, 60];
@@ -94,7 +94,7 @@ describe("measures", () => {
     }
   });
 
-  test("an overlap has the nanoseconds in which each state has a thread of its own", () => {
+  test("an overlap is the time in which distinct threads are in all chosen states", () => {
     for (const seed of SEEDS) {
       const { made, trace } = little(seed);
       const range = [5, 70] as const;
@@ -115,7 +115,7 @@ describe("measures", () => {
     assert.equal(overlap(little(1).trace, [0, 9], new Set([1]), new Set([1])), null);
   });
 
-  test("the concurrency graph counts threads, each once", () => {
+  test("the concurrency graph counts each thread once", () => {
     for (const seed of SEEDS) {
       const { made, trace } = little(seed);
       const shown = Uint8Array.of(1, 0, 1, 1);
@@ -124,7 +124,7 @@ describe("measures", () => {
         const count = [0, 1, 2].filter((thread) => isIn(made, thread, (state) => shown[state] === 1, 4 + at)).length;
         assert.ok(Math.abs(value - count) < 1e-9, `seed ${seed}, ${at}: ${value} is not ${count}`);
       });
-      // Coarser, it is the mean.
+      // With fewer buckets, each value is the mean over its bucket.
       const coarse = concurrency(trace, [4, 68], outermost(trace, shown), 8);
       coarse.forEach((value, at) => {
         const mean = values.slice(at * 8, at * 8 + 8).reduce((sum, value) => sum + value, 0) / 8;
@@ -133,7 +133,7 @@ describe("measures", () => {
     }
   });
 
-  test("levels of detail know how busy any run of spans is, and with what", () => {
+  test("levels of detail give the busy time and the main state of any run of spans", () => {
     const made = drawn(5, 3000);
     const trace = decode(columns(made));
     const shown = Uint8Array.of(1, 1, 0, 1, 1, 1, 1);
@@ -153,14 +153,14 @@ describe("measures", () => {
     }
   });
 
-  test("percentiles are of the nearest rank", () => {
+  test("percentiles are those by nearest rank", () => {
     const its = figures(Float64Array.from({ length: 200 }, (_, i) => 200 - i), 7);
     assert.deepEqual(its, { count: 200, total: 7, mean: 100.5, least: 1, median: 100, p99: 198, largest: 200 });
     assert.equal(figures(Float64Array.of(5), 5).p99, 5);
     assert.equal(figures(new Float64Array(), 0).median, 0);
   });
 
-  test("groups have all calls", () => {
+  test("each call is in one group", () => {
     const { trace } = little(4);
     const all = chosen(4, new Set());
     const { lengths, totals } = grouped(trace, [0, trace.end], all, chosen(3, new Set()), 4, (state) => state);
@@ -200,7 +200,7 @@ describe("measures", () => {
     }
   });
 
-  test("a search goes through all calls that have the words, in the order of time", () => {
+  test("repeated searches find all calls with the words, in order of time", () => {
     const trace = decode(columns(drawn(1, 20)));
     const all = chosen(trace.states.length, new Set());
     const found: (number | null)[] = [];
@@ -241,7 +241,7 @@ describe("a view", () => {
     assert.deepEqual(other.look, view.look);
   });
 
-  test("takes no harm from an address that says nonsense", () => {
+  test("uses defaults for an invalid address", () => {
     const view = new View(decode(columns(drawn(1))));
     const fresh = view.look;
     for (const nonsense of ["range=a,b&call=9e9,1,2&hidden=-1,1e99,x&view=", "range=5,1", "%%%", "call=0", "range=,&states=999999"]) {
@@ -263,7 +263,7 @@ describe("a view", () => {
     assert.deepEqual([view.look.from, view.look.to], ranges[0]);
   });
 
-  test("stays within what there is", () => {
+  test("stays within the time of the trace", () => {
     const view = new View(decode(columns(drawn(1))));
     view.show(-5e6, 5e6);
     assert.deepEqual([view.look.from, view.look.to], [0, 10e6]);
@@ -273,7 +273,7 @@ describe("a view", () => {
     assert.deepEqual([view.look.from, view.look.to], [0, view.whole]);
   });
 
-  test("of a file that grows goes on with its end", () => {
+  test("that shows the end of a growing file follows the end", () => {
     const made = drawn(1);
     const view = new View(decode(columns(made)));
     made.files[0]!.processes[0]!.threads[0]!.spans.push({ state: 0, begin: 2e8, end: 3e8 });
@@ -286,16 +286,16 @@ describe("a view", () => {
     assert.deepEqual([view.look.from, view.look.to], [1e6, 2e6]);
   });
 
-  test("of files that grow stays with the threads and states that were chosen", () => {
+  test("of growing files keeps the chosen threads and states", () => {
     const made = drawn(1);
     const view = new View(decode(columns(made)));
-    // Of the second file: its process, a thread of it, and a call of that; states by their names.
+    // Choose a process of the second file, a thread of this process, a call of this thread, and some states.
     const selected = view.trace.tierFirst[view.trace.threadTier[7]!]!;
     view.set({ folded: new Set([2]), threads: new Set([7]), selected, states: new Set([1, 2]), hidden: new Set([3]) });
     const { begin } = view.trace;
     const [from, its] = [begin[selected], view.trace.threads[7]!.name];
     const [first, second] = made.files;
-    // Threads and a process begin in the first file, and a state that is not in the second one.
+    // Add a thread, a process and a state, so that the indices of the chosen objects change.
     first!.processes[0]!.threads.push({ name: "late", spans: [{ state: 0, begin: 1e6, end: 2e6 }] });
     first!.processes.push({ name: "compute node 9", threads: [{ name: "requests", spans: [] }] });
     made.states.splice(2, 0, { name: "repair" });

@@ -1,4 +1,4 @@
-/** The page in Chromium, from one self-contained file. */
+/** Tests of the self-contained page in Chromium. */
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const HOSTILE = [
   "x".repeat(4000),
 ];
 
-const skip = executable() === null ? "there is no Chromium: apt-get install chromium, or name it in CHROMIUM" : false;
+const skip = executable() === null ? "Chromium is missing: apt-get install chromium, or set CHROMIUM to its path" : false;
 
 let directory: string;
 before(() => void (directory = mkdtempSync(join(tmpdir(), "viewer-"))));
@@ -33,14 +33,14 @@ after(async () => {
   rmSync(directory, { recursive: true });
 });
 
-/** The page of a trace, opened. */
+/** Opens the self-contained page of a trace. */
 async function shown(made: Made, hash = "", theme: "light" | "dark" = "light", look = "") {
   const file = join(directory, "page.html");
   writeFileSync(file, selfContained(BUILT, columns(made), look));
   const opened = await open(`${pathToFileURL(file)}#${hash}`, { theme });
   const ending = async () => {
     assert.deepEqual(opened.complaints, []);
-    // Itself, and nothing else.
+    // The page requested only itself.
     assert.deepEqual(opened.asked.filter((url) => !url.startsWith(String(pathToFileURL(file))) && !url.startsWith("data:")), []);
     await opened.close();
   };
@@ -50,7 +50,7 @@ async function shown(made: Made, hash = "", theme: "light" | "dark" = "light", l
 const range = (page: Page) => page.evaluate(() => [window.viewer!.view.look.from, window.viewer!.view.look.to] as const);
 const text = (page: Page, selector: string) => page.locator(selector).innerText();
 
-/** The colour of a pixel of the time line. */
+/** Returns the colour of a pixel of the time line. */
 function pixel(page: Page, x: number, y: number): Promise<number[]> {
   return page.evaluate(
     ([x, y]) => [...document.querySelector<HTMLCanvasElement>("canvas.spans")!.getContext("2d")!.getImageData(x!, y!, 1, 1).data.slice(0, 3)],
@@ -58,7 +58,7 @@ function pixel(page: Page, x: number, y: number): Promise<number[]> {
   );
 }
 
-/** Two threads: one reads twice, and waits within; one writes meanwhile. */
+/** Trace of two threads: one reads twice and waits during the first read, the other writes at the same time. */
 const SMALL: Made = {
   states: [{ name: "read", color: "#ff0000" }, { name: "write", color: "#00ff00" }, { name: "wait", color: "#0000ff" }],
   files: [
@@ -86,11 +86,11 @@ const SMALL: Made = {
 };
 
 describe("the page", { skip, timeout: 60_000 }, () => {
-  test("draws spans where they are, in their colours, light and dark", async () => {
+  test("draws spans at their places and in their colours, in both themes", async () => {
     for (const theme of ["light", "dark"] as const) {
       const { page, close } = await shown(SMALL, "", theme);
       const width = await page.locator("canvas.spans").evaluate((canvas) => canvas.clientWidth);
-      // Below the head of the process: main with two tiers, then agent.
+      // Below the heading of the process, the thread main has two tiers, followed by the thread agent.
       const [main, waits, agent] = [24 + 16, 24 + 18 + 16, 24 + 36 + 4 + 16];
       assert.deepEqual(await pixel(page, width * 0.3, main), [255, 0, 0]);
       assert.deepEqual(await pixel(page, width * 0.8, main), [255, 0, 0]);
@@ -118,14 +118,14 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await page.locator(".names .thread", { hasText: "main" }).click();
     await page.locator(".names .thread", { hasText: "agent" }).click();
     await settled(page);
-    assert.match(await text(page, "#overlap"), /these threads at once: 200 µs/);
+    assert.match(await text(page, "#overlap"), /these threads at the same time: 200 µs/);
     const box = (await page.locator("canvas.spans").boundingBox())!;
     await page.mouse.click(box.x + box.width * 0.2, box.y + 24 + 9);
     await settled(page);
     assert.match(await text(page, "#single"), /read\s+duration\s+400 µs/);
     assert.match(await text(page, "#single"), /bytes\s+8192/);
     assert.match(await text(page, "#spoken"), /state read, duration 400 µs/);
-    // A part of the time is measured by dragging with Shift.
+    // Dragging with Shift measures a part of the time.
     await page.keyboard.down("Shift");
     await page.mouse.move(box.x + box.width * 0.35, box.y + 150);
     await page.mouse.down();
@@ -137,7 +137,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await close();
   });
 
-  test("zooms by wheel, keys, drag, mini map and typed ranges, and undoes it", async () => {
+  test("zooms and moves by wheel, keys, drag, mini map and typed ranges, and undoes changes", async () => {
     const { page, close } = await shown(drawn(1));
     const [, whole] = await range(page);
     const box = (await page.locator("canvas.spans").boundingBox())!;
@@ -146,7 +146,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await settled(page);
     const zoomed = await range(page);
     assert.ok(zoomed[1] - zoomed[0] < whole / 2);
-    // What is under the pointer stays there.
+    // The time at the pointer stays at the pointer.
     assert.ok(Math.abs(zoomed[0] + (zoomed[1] - zoomed[0]) / 4 - whole / 4) < whole / 500);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width / 4 - 100, box.y + 100, { steps: 4 });
@@ -171,7 +171,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     assert.deepEqual(await range(page), [10e6, 12.5e6]);
     await page.locator("#to").fill("soon");
     await page.locator("#to").press("Enter");
-    assert.match(await text(page, "#status"), /“soon” is no range/);
+    assert.match(await text(page, "#status"), /“soon” and the other time do not form a range/);
     const map = (await page.locator("#minimap").boundingBox())!;
     await page.mouse.move(map.x + map.width * 0.5, map.y + 10);
     await page.mouse.down();
@@ -192,7 +192,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     assert.match(await text(page, "#duration .told"), new RegExp(`^${lengths.length.toLocaleString("en")} calls`));
     const first = () => text(page, ".calls .body [role=row]:first-child [role=gridcell]:first-child");
     assert.equal(await first(), `${Number((lengths[0]! / 1e6).toFixed(3))} ms`);
-    // Only what is seen are elements.
+    // Only visible rows have elements.
     assert.ok((await page.locator(".calls .body [role=row]").count()) < 60);
     await page.locator(".calls").focus();
     await page.keyboard.press("End");
@@ -209,7 +209,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await close();
   });
 
-  test("shows distributions with median and 99 %, and a summary that says the same", async () => {
+  test("shows distributions with median and 99 %, and a summary with equal figures", async () => {
     const made = drawn(1);
     const { page, close } = await shown({ ...made, wallClock: "1700000000123456789" }, "view=distribution");
     assert.equal(await page.locator(".card canvas:not(.swatch)").count(), made.states.length);
@@ -263,7 +263,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await close();
   });
 
-  test("shows files side by side, all of each from its own beginning", async () => {
+  test("shows files side by side, each completely from its own begin", async () => {
     const made = drawn(1);
     const later = made.files[1]!.processes.flatMap((process) => process.threads.flatMap((thread) => thread.spans));
     for (const span of later) [span.begin, span.end] = [span.begin + 2e9, span.end + 2e9];
@@ -274,7 +274,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     const longest = Math.max(...files.map(([begin, end]) => end - begin));
     const ofEach = [files[0]![0], files[0]![0] + longest];
     assert.deepEqual(await range(page), ofEach);
-    // Each is counted by itself, whenever it was made.
+    // Each file is counted separately.
     const calls = (file: number) => made.files[file]!.processes.flatMap((process) => process.threads.flatMap((thread) => thread.spans)).length;
     const told = async () => (await page.locator("#total p").allInnerTexts()).map((text) => text.replaceAll(",", ""));
     const eachApart = await told();
@@ -290,14 +290,14 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await page.locator("#beside").click();
     await settled(page);
     assert.match((await told()).join(), new RegExp(`^[^:]* in ${calls(0) + calls(1)} calls`), "all together");
-    assert.deepEqual(await range(page), [0, Math.max(...later.map((span) => span.end))], "on one clock it lasts from the first to the last");
+    assert.deepEqual(await range(page), [0, Math.max(...later.map((span) => span.end))], "on one clock, the range extends from the begin of the first file to the end of the last");
     await page.locator("#beside").click();
     await settled(page);
     assert.deepEqual(await range(page), ofEach);
     await close();
   });
 
-  test("tells counters of one name apart by their threads", async () => {
+  test("distinguishes counters of equal names by their threads", async () => {
     const made = drawn(1);
     const samples: [number, number][] = [[0, 1], [1e6, 2]];
     made.series = [3, 4, 10].map((thread) => ({ name: "queue", unit: "requests", thread, samples }));
@@ -334,7 +334,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await second.close();
   });
 
-  test("takes no name for markup", async () => {
+  test("interprets no name as markup", async () => {
     const spans = HOSTILE.map((name, state) => ({ state, begin: state * 100, end: state * 100 + 90, arguments: { [name]: name } }));
     const made: Made = {
       states: HOSTILE.map((name) => ({ name, category: name, color: "url(x)" })),
@@ -358,7 +358,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await close();
   });
 
-  test("can be used by keys alone, and says what is what", async () => {
+  test("can be used with the keyboard only, and describes its elements to screen readers", async () => {
     const { page, close } = await shown(SMALL);
     await page.locator("canvas.spans").focus();
     await page.keyboard.press("n");
@@ -377,7 +377,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await page.locator("#tab-sequence").focus();
     await page.keyboard.press("ArrowRight");
     assert.equal(await page.locator("#tab-duration").getAttribute("aria-selected"), "true");
-    // Everything that can be pressed or filled in has a name.
+    // Each button and field has an accessible name.
     const nameless = await page.evaluate(() =>
       [...document.querySelectorAll("button, input, select, canvas[role], [role=grid]")]
         .filter((element) => !element.getAttribute("aria-label") && !element.textContent?.trim() && !element.closest("label"))
@@ -387,9 +387,9 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await close();
   });
 
-  test("of nothing says so", async () => {
+  test("reports that a trace is empty", async () => {
     const { page, close } = await shown({ states: [], files: [{ name: "empty.tlv", processes: [] }] });
-    assert.match(await text(page, "#status"), /nothing in it yet/);
+    assert.match(await text(page, "#status"), /still empty/);
     for (const key of ["2", "3", "4", "1"]) {
       await page.keyboard.press(key);
       await settled(page);
@@ -397,7 +397,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await close();
   });
 
-  test("draws a hundred thousand spans as what most of a pixel is", async () => {
+  test("draws each pixel of a hundred thousand spans in the colour of its main state", async () => {
     const spans = Array.from({ length: 100_000 }, (_, i) => ({ state: i % 10 === 0 ? 1 : 0, begin: i * 1000, end: i * 1000 + 990 }));
     const made: Made = { ...SMALL, files: [{ name: "f", processes: [{ name: "p", threads: [{ name: "t", spans }] }] }] };
     const { page, close } = await shown(made);

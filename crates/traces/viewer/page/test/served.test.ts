@@ -1,4 +1,4 @@
-/** The page in Chromium, from `starfish view`. The program is named by STARFISH. */
+/** Tests of the page of `starfish view` in Chromium. The variable STARFISH is the path of the program. */
 
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
@@ -10,13 +10,13 @@ import { after, before, describe, test } from "node:test";
 import { end, executable, open, settled } from "./browser";
 
 const { STARFISH } = process.env;
-/** A process with one call, as any version of the program must read it. */
+/** Trace of a process with one call, stored in version 1 of the format. */
 const TRACE = Buffer.from(readFileSync("../../trace/tests/version-1.hex", "utf8").replace(/\s/g, ""), "hex");
 const skip =
   executable() === null
-    ? "there is no Chromium: apt-get install chromium, or name it in CHROMIUM"
+    ? "Chromium is missing: apt-get install chromium, or set CHROMIUM to its path"
     : !STARFISH
-      ? "STARFISH names no program: make test-viewer does"
+      ? "STARFISH is not set to the path of the program: run make test-viewer"
       : false;
 
 describe("starfish view", { skip, timeout: 60_000 }, () => {
@@ -56,7 +56,7 @@ describe("starfish view", { skip, timeout: 60_000 }, () => {
       return [trace.begin[look.selected!], trace.finish[look.selected!]];
     });
     const chosen = await selected();
-    // The same run once more, as a section after the first.
+    // Append the same recording as a second section.
     appendFileSync(file, TRACE);
     await page.waitForFunction((before) => window.viewer!.view.trace.begin.length === 2 * before, before, { timeout: 15_000 });
     await settled(page);

@@ -1,6 +1,6 @@
 /**
- * Takes pictures of each view, light and dark, to be looked at: `npm run shoot DIRECTORY [PAGE]`, of a page that
- * `starfish view --html` wrote, or of a trace that is made up. Those in the manual are of this kind.
+ * Takes screenshots of each view in both themes: `npm run shoot DIRECTORY [PAGE]`. PAGE is a page that `starfish view
+ * --html` wrote; the default is a page with a made-up trace. The screenshots in the manual were taken in this way.
  */
 
 import { readFileSync, writeFileSync } from "node:fs";

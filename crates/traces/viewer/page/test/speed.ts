@@ -1,10 +1,11 @@
 /**
- * Measures the page in Chromium, without a window: `npm run speed ADDRESS`, of a running `starfish view --no-open`.
+ * Measures the page in Chromium without a window: `npm run speed ADDRESS`, with the address of a running `starfish view
+ * --no-open`.
  *
- * - opening: from the request of the page until all that is to be seen is drawn
- * - frames: times between frames, and what of them is drawing, while each frame zooms, moves in time or scrolls rows
- * - views: how long until another view is drawn
- * - memory: the renderer's, from the system: now, and the most there was
+ * - opening: time from the request of the page until everything visible is drawn
+ * - zoom, move, scroll: times between frames, and the times to draw them, while each frame changes the view
+ * - views: time until another view is drawn
+ * - memory: current and maximum memory of the largest process of Chromium
  */
 
 import { readdirSync, readFileSync } from "node:fs";
@@ -17,7 +18,10 @@ function percentile(numbers: number[], share: number): string {
   return numbers.sort((one, other) => one - other)[Math.ceil(share * numbers.length) - 1]!.toFixed(1);
 }
 
-/** Moves the view a little in each frame, and tells how long frames and their drawing took, in milliseconds. */
+/**
+ * Changes the view a little in each frame. Returns for each frame the time since the previous frame and the time to
+ * draw it, in milliseconds.
+ */
 function frames(page: Page, kind: "zoom" | "move" | "scroll"): Promise<[number, number][]> {
   return page.evaluate(
     ([kind, count]) =>
@@ -33,7 +37,7 @@ function frames(page: Page, kind: "zoom" | "move" | "scroll"): Promise<[number, 
           const { from, to } = view.look;
           if (times.length === count) resolve(times);
           else {
-            // In to a hundredth and out again.
+            // Zoom in to a hundredth of the range, and out again.
             if (kind === "zoom") view.zoom(times.length < count / 2 ? 0.95 : 1 / 0.95, view.whole / 3, "goes on");
             if (kind === "move") view.show(from + (to - from) / 30, to + (to - from) / 30, "goes on");
             if (kind === "scroll") scroller.scrollTop += times.length < count / 2 ? 15 : -15;
@@ -46,7 +50,7 @@ function frames(page: Page, kind: "zoom" | "move" | "scroll"): Promise<[number, 
   );
 }
 
-/** Memory of the largest process of Chromium in MiB: now, and at most. */
+/** Returns the current and maximum memory of the largest process of Chromium, in MiB. */
 function memory(browser: number): string {
   const status = (pid: string) => {
     try {

@@ -1,6 +1,6 @@
 /**
- * The page's figures beside those of a few lines on the table that `starfish trace export --to csv` writes of the same
- * trace. The program is named by STARFISH.
+ * Compares the figures of the page with figures computed from the table that `starfish trace export --to csv` writes of
+ * the same trace. The variable STARFISH is the path of the program.
  */
 
 import assert from "node:assert/strict";
@@ -20,10 +20,10 @@ import { end, executable, open, settled } from "./browser";
 import { random } from "./made";
 
 const { STARFISH } = process.env;
-const skip = !STARFISH ? "STARFISH names no program: make test-viewer does" : false;
-const noChromium = executable() === null ? "there is no Chromium: apt-get install chromium, or name it in CHROMIUM" : false;
+const skip = !STARFISH ? "STARFISH is not set to the path of the program: run make test-viewer" : false;
+const noChromium = executable() === null ? "Chromium is missing: apt-get install chromium, or set CHROMIUM to its path" : false;
 
-/** A row of the table: times after the first of all. */
+/** A row of the table. Times are relative to the earliest begin. */
 interface Row {
   thread: number;
   state: string;
@@ -32,15 +32,15 @@ interface Row {
 }
 
 interface Written {
-  /** The page with the trace in it. */
+  /** Path of the self-contained page. */
   page: string;
   trace: Trace;
   rows: Row[];
 }
 
 /**
- * A trace in Chrome's JSON: threads of two processes with states within states, the last of them perhaps not ended, and
- * points in time.
+ * A trace in Chrome's JSON: threads of two processes with nested states, points in time, and in some threads unfinished
+ * states at the end.
  */
 function drawn(seed: number): string {
   const next = random(seed);
@@ -75,7 +75,7 @@ function read(table: string): Row[] {
   return counting.map(({ thread, state, begin, end }) => ({ thread, state, begin: begin - origin, end: end - origin }));
 }
 
-/** The rows that have a part in a range; the range of everything has its last moment, too. */
+/** Returns the rows with a part in a range. A range up to the end of the trace includes the end itself. */
 const touching = ({ rows, trace }: Written, [from, to]: Range) =>
   rows.filter(({ begin, end }) => (begin < to || to >= trace.end) && (begin >= from || end > from));
 
@@ -83,7 +83,7 @@ const part = ({ begin, end }: Row, [from, to]: Range) => Math.min(end, to) - Mat
 
 const sum = (numbers: number[]) => numbers.reduce((sum, number) => sum + number, 0);
 
-/** The nanoseconds of a range for which something holds of the rows that are on. */
+/** Returns the number of nanoseconds of a range in which `holds` is true of the current rows. */
 function nanoseconds(written: Written, [from, to]: Range, holds: (on: Row[]) => boolean): number {
   let count = 0;
   for (let time = from; time < to; time++) if (holds(written.rows.filter(({ begin, end }) => begin <= time && time < end))) count++;
@@ -118,7 +118,7 @@ describe("the page's figures", { skip, timeout: 120_000 }, () => {
 
   const SEEDS = Array.from({ length: 12 }, (_, seed) => seed);
 
-  test("are those of the table", () => {
+  test("equal those of the table", () => {
     for (const seed of SEEDS) {
       const its = written(seed);
       const { trace, rows } = its;
@@ -154,7 +154,7 @@ describe("the page's figures", { skip, timeout: 120_000 }, () => {
     }
   });
 
-  test("stand so in Chromium", { skip: noChromium }, async () => {
+  test("are shown in Chromium", { skip: noChromium }, async () => {
     for (const seed of SEEDS.slice(0, 3)) {
       const its = written(seed);
       const { page, complaints, close } = await open(String(pathToFileURL(its.page)));
