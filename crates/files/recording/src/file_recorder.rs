@@ -1,4 +1,4 @@
-//! A recorder that writes a trace file.
+//! Recorder that writes a trace.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,14 +12,14 @@ use trace::{
 
 use crate::numbered_names::NumberedNames;
 
-/// Number of records buffered for all rows together before they are written to the file: less than 200 kB.
+/// Maximum number of buffered records of all rows together. When it is reached, all are written to the file. They take
+/// less than 200 kB.
 const KEPT_MAX: usize = 1 << 15;
 
 /// Writes events of nodes as a section of a trace: each node is a process, each row a thread.
 ///
-/// The number of events is limited, since a simulation may have a hundred million of them. Beyond the limit
-/// only the ends of spans already begun are written, and the trace states the number of missing events of
-/// each row.
+/// The number of events is limited, because a simulation can have a hundred million events. Beyond the limit, only the
+/// ends of spans already begun are written, and the trace contains the number of missing events of each row.
 pub struct FileRecorder<W: Write> {
     writer: FileWriter<W>,
     describe: Box<dyn Fn(NodeId) -> ProcessInfo>,
@@ -40,7 +40,8 @@ pub struct FileRecorder<W: Write> {
 pub struct RecordedPart {
     /// Number of spans, counts and messages in the trace.
     pub events: u64,
-    /// Time at which the limit was reached, if it was; later events are missing from the trace.
+    /// Time of the first event beyond the limit; `None` if the limit was not exceeded. Later events are missing from
+    /// the trace.
     pub cut_at: Option<Instant>,
 }
 
@@ -55,8 +56,8 @@ struct RecordedRow {
 }
 
 impl<W: Write> FileRecorder<W> {
-    /// Begins a section for `first` and all other nodes that get rows, with at most `most` spans, counts and
-    /// messages. `describe` returns the description of a node.
+    /// Begins a section with the node `first`, and at most `most` spans, counts and messages. Other nodes are added
+    /// when they get rows. `describe` returns the description of a node.
     ///
     /// # Errors
     /// If writing fails.
@@ -111,8 +112,7 @@ impl<W: Write> FileRecorder<W> {
         self.attempt(|writer| writer.dropped(ThreadId(row.0), events));
     }
 
-    /// Writes with `write`, unless an earlier write has failed. The first failure is kept for
-    /// [`finish`](Self::finish).
+    /// Calls `write`, unless an earlier write failed. [`finish`](Self::finish) returns the first failure.
     fn attempt(&mut self, write: impl FnOnce(&mut FileWriter<W>) -> io::Result<()>) {
         if self.failed.is_none() {
             self.failed = write(&mut self.writer).err();
@@ -174,12 +174,12 @@ impl<W: Write> FileRecorder<W> {
     fn write_run(&mut self, row: u32) {
         let mut run = mem::take(&mut self.rows[row as usize].kept);
         self.attempt(|writer| writer.run(ThreadId(row), &mut run));
-        // Clear the run even if the write failed: otherwise it would only grow.
+        // Clear the run even if the write failed; otherwise it would grow without limit.
         run.clear();
         self.rows[row as usize].kept = run;
     }
 
-    /// Counts an event and returns true, if the limit permits one more.
+    /// Returns true and counts the event if it is within the limit; otherwise counts the event as missing.
     fn has_room(&mut self, row: RowId, time: Instant) -> bool {
         if self.events < self.most {
             self.events += 1;
@@ -211,7 +211,7 @@ impl<W: Write> Recorder for FileRecorder<W> {
         let info = ThreadInfo { process: self.process(node), name: name.to_owned() };
         self.attempt(|writer| writer.thread(ThreadId(row.0), &info));
         if counts {
-            // No unit, since it would be a guess: the name states the counted quantity.
+            // The unit is unknown; the name of the row describes the counted quantity.
             let info = CounterInfo { name: name.to_owned(), unit: String::new() };
             self.attempt(|writer| writer.counter(CounterId(row.0), &info));
         }
@@ -250,7 +250,8 @@ impl<W: Write> Recorder for FileRecorder<W> {
     }
 }
 
-/// Returns the category of a state: the text before the colon in its name, or "wait" for names of waits.
+/// Returns the category of a state: the text before the colon in its name, or "wait" for states in which a thread
+/// waits.
 fn category(name: &str) -> &str {
     match name.split_once(": ") {
         Some((category, _)) => category,
@@ -263,8 +264,8 @@ fn amount(value: u64) -> Amount {
     Amount::Integer(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// Converts a number into an argument. A number larger than any amount is a random identifier, and is written
-/// in hexadecimal.
+/// Converts a number to the value of an argument. A number beyond the range of `i64` is a random identifier, which is
+/// written as a hexadecimal text.
 fn recorded(value: u64) -> RecordedValue {
     match i64::try_from(value) {
         Ok(value) => RecordedValue::Number(Amount::Integer(value)),

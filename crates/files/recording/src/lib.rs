@@ -2,8 +2,9 @@
 //!
 //! - `file_recorder.rs`: a [`machine::Recorder`] that writes a section of a trace, [`FileRecorder`].
 //! - `numbered_names.rs`: the numbers of names in such a section.
-//! - `section.rs`: writes the buffered events of a node as such a section, and appends it to a file . This
-//!   crate reads no clock and knows nothing of the kinds of nodes.
+//! - `section.rs`: writes the buffered events of a node as such a section, and appends sections to files.
+//!
+//! This crate reads no clock, and does not depend on the kinds of nodes.
 
 mod file_recorder;
 mod numbered_names;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// Number of names recognised by their address in memory; with more names, lookups only take longer.
+/// Number of names that can be found by their address in memory. With more names, lookups take longer.
 const SEEN: usize = 256;
 
 /// Numbers names from 0 on, in the order of their first use.
 ///
-/// Nearly all names are literals that are used repeatedly, so each is first looked up by its address in
-/// memory.
+/// Nearly all names are literals that are used repeatedly, so a name is first looked up by its address in memory.
 pub(crate) struct NumberedNames {
     numbers: BTreeMap<&'static str, u32>,
     seen: [(&'static str, u32); SEEN],

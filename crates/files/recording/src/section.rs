@@ -9,23 +9,23 @@ use trace::ProcessInfo;
 
 use crate::file_recorder::FileRecorder;
 
-/// Number of events buffered for a node, always the latest ones: about 40 MB.
+/// Maximum number of events buffered for a node, about 40 MB. The oldest events are overwritten.
 pub const KEPT_EVENTS: usize = 1 << 18;
 
 /// Returns the section with all buffered events of `node`, which `process` describes.
 pub fn section(ring: &NoteRing, node: NodeId, process: &ProcessInfo) -> Vec<u8> {
     let process = process.clone();
     let recorder = FileRecorder::new(Vec::new(), node, move |_| process.clone(), u64::MAX);
-    let mut recorder = recorder.expect("a vector takes all");
+    let mut recorder = recorder.expect("a write to a vector succeeds");
     ring.drain_into(&mut recorder);
     if ring.dropped() > 0 && !ring.rows().is_empty() {
         recorder.dropped(RowId(0), ring.dropped());
     }
-    recorder.finish().expect("a vector takes all");
+    recorder.finish().expect("a write to a vector succeeds");
     recorder.into_inner()
 }
 
-/// Appends a section to a trace, which is created if missing. Several threads and processes may append at the
+/// Appends a section to a trace; creates the file if it is missing. Several threads and processes may append at the
 /// same time.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Results as columns: a dictionary from each column's name to the list of its values, in the order of the columns.
+//! Converts results to columns: a dictionary from the name of each column to the list of its values.
 
 use experiment::{Case, FIELDS, Shown};
 use plan::{ResultTable, Type, Value};
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::simulate_arguments::Outcome;
 
-/// Returns one row for each case: first the columns of `starfish simulate --format csv`, then the other chosen fields.
+/// Returns one row for each case: first the columns of `starfish simulate --format csv`, then the fields of the case.
 pub(crate) fn of_simulation<'py>(
     py: Python<'py>,
     machine: &str,

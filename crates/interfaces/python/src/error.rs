@@ -1,4 +1,4 @@
-//! Errors, as the exceptions of `python/starfish/errors.py`.
+//! Errors, and their conversion to the exceptions of `python/starfish/errors.py`.
 
 use std::any::Any;
 
@@ -10,7 +10,7 @@ use pyo3::types::PyType;
 /// The result of a function that Python calls.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// An error on its way to Python.
+/// An error to be raised in Python.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An invalid request.
@@ -107,7 +107,7 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// An error of a file on its way to Python.
+/// An error of a file, to be raised in Python.
 pub(crate) enum FileFailure {
     /// An error of a node: an OSError, or its subclass for the error number.
     Node(node::Error),

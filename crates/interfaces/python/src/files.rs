@@ -80,7 +80,7 @@ impl FileFacts {
     }
 }
 
-/// A connection to the agents; only the process that made it can use it.
+/// A connection to the agents. Only the process that opened the connection can use it.
 #[pyclass(frozen, module = "starfish._native")]
 pub(crate) struct FileSession {
     session: OfProcess<Session>,
@@ -89,7 +89,7 @@ pub(crate) struct FileSession {
 
 #[pymethods]
 impl FileSession {
-    /// Connects to the named agents, or to those named in the environment.
+    /// Connects to the named agents, or to the agents that the environment names.
     #[new]
     #[pyo3(signature = (agents, key_file, cache_bytes, block_bytes))]
     fn new(
@@ -128,8 +128,8 @@ impl FileSession {
         })
     }
 
-    /// True if the file of this number is marked as unfinished under this path: it is being written, or was never
-    /// completed.
+    /// True if the file with this number is marked as unfinished, and the mark contains the name in `path`: the file is
+    /// being written, or was never completed.
     fn is_unfinished(&self, py: Python<'_>, path: OsString, number: u64) -> FileResult<bool> {
         py.detach(|| {
             let get = TreeOperation::GetExtended { number: FileNumber(number), name: UNFINISHED.to_vec() };
@@ -204,7 +204,7 @@ impl FileSession {
         })
     }
 
-    /// Returns the bytes from `start` to `end` of a file, as in a slice.
+    /// Returns the bytes from `start` to `end` of a file; both as in a Python slice.
     #[pyo3(signature = (path, start = None, end = None))]
     fn read<'py>(
         &self,
@@ -217,7 +217,7 @@ impl FileSession {
         Ok(read.pop().expect("one for each range"))
     }
 
-    /// Returns the bytes of each of these ranges of a file, as in slices.
+    /// Returns the bytes of each of these ranges of a file; their ends are as in Python slices.
     fn read_ranges<'py>(
         &self,
         py: Python<'py>,
@@ -240,7 +240,8 @@ impl FileSession {
         read
     }
 
-    /// Returns the location of the bytes of a file: offset, length in bytes and agent of each extent on one agent.
+    /// Returns where a range of a file is stored: offset, length in bytes and agent of each run of consecutive bytes on
+    /// the same agent.
     fn blocks(
         &self,
         py: Python<'_>,
@@ -256,7 +257,7 @@ impl FileSession {
         py.detach(|| wait(self.tree()?.flush()))
     }
 
-    /// Writes out the data still to be written behind. Fails if any such write failed.
+    /// Writes out all data that write-behind still buffers. Fails if any such write failed.
     fn finish(&self, py: Python<'_>) -> FileResult<()> {
         py.detach(|| Ok(self.session.get()?.finish()?))
     }
@@ -282,7 +283,7 @@ impl FileSession {
     }
 }
 
-/// Returns the location of the bytes of an extent.
+/// Returns where an extent of a file is stored: see [`FileSession::blocks`].
 fn blocks(tree: &Tree, path: &OsString, extent: Extent) -> FileResult<Vec<(u64, u64, String)>> {
     let look = TreeOperation::Look { at: location(path), follow: true };
     let found = tree.run(&shown(path), move |node, what| async move {
@@ -316,7 +317,7 @@ impl FileHandle {
         py.detach(|| Ok(self.handle.get()?.known_bytes()?))
     }
 
-    /// Returns `bytes` bytes from `offset` on, or fewer at the end of the file.
+    /// Returns `bytes` bytes from `offset`, or fewer at the end of the file.
     fn read_at<'py>(&self, py: Python<'py>, offset: u64, bytes: u64) -> PyResult<Bound<'py, PyBytes>> {
         let handle = self.handle.get().map_err(FileFailure::Node)?;
         let extent = Extent::new(offset, bytes).clip(self.size(py)?);
@@ -382,7 +383,7 @@ fn read_bytes<'py>(
     filled_by(py, usize::try_from(extent.bytes)?, |into| Ok(py.detach(|| reading.fill(into, extent))?))
 }
 
-/// True if this error means that a file has no mark as unfinished: it was removed, or got its name.
+/// True if this error means that a file is not marked as unfinished: it was removed, or renamed to its final name.
 fn is_unmarked(why: ErrorKind) -> bool {
     matches!(why, ErrorKind::NotFound | ErrorKind::Refused(TreeRefusal::NoAttribute))
 }

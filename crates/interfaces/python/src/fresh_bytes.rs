@@ -1,12 +1,14 @@
-//! Python `bytes` objects that are filled in place, without writing zeros first: for large objects that costs as much
-//! as copying their contents.
+//! Python `bytes` objects that are filled in place, without writing zeros first. For large objects, writing zeros takes
+//! as long as copying the contents.
 //!
-//! The argument for the `unsafe` below:
+//! The `unsafe` code below is sound for two reasons:
 //!
-//! - *No code reads unwritten bytes.* Python gets the object only when it is full; the contents of a partly filled one
-//!   are copied. [`Filling`] counts the bytes copied into it from the beginning, and offers no reading.
-//! - *No other code writes.* Until then the only reference to the object is here, so its memory belongs to `Filling`,
-//!   which does not outlive it. The memory holds no state of the interpreter, so it may be filled without its lock.
+//! - *No code reads unwritten bytes.* Python gets the object only when it is full; the contents of a partly filled
+//!   object are copied to a new one. [`Filling`] counts the bytes written from the beginning, and has no function to
+//!   read the memory.
+//! - *No other code writes.* Until the object is full, this module has the only reference to it, so only `Filling`,
+//!   which does not outlive the object, accesses its memory. The memory holds no state of the interpreter, so it can be
+//!   filled without the interpreter lock.
 
 use std::mem::MaybeUninit;
 use std::slice;
@@ -37,7 +39,7 @@ impl Filling<'_> {
     }
 }
 
-/// Returns a `bytes` object with the bytes that `fill` appends, at most `length`.
+/// Returns a `bytes` object with the bytes that `fill` appends, at most `length` bytes.
 pub(crate) fn filled_by<'py>(
     py: Python<'py>,
     length: usize,
@@ -50,7 +52,7 @@ pub(crate) fn filled_by<'py>(
     if filled == length {
         return Ok(fresh);
     }
-    #[expect(unsafe_code, reason = "so many were written: see above")]
+    #[expect(unsafe_code, reason = "the first `filled` bytes are written: see above")]
     // SAFETY: `push` has written the first `filled` bytes, which stay written.
     let written = unsafe { memory[..filled].assume_init_ref() };
     Ok(PyBytes::new(py, written))
@@ -66,7 +68,7 @@ fn fresh<'a, 'py>(
         // Python shares empty `bytes` objects, so this one may not be new.
         return Ok((PyBytes::new(py, &[]), &mut []));
     }
-    #[expect(unsafe_code, reason = "memory that is of nobody else until it is full: see above")]
+    #[expect(unsafe_code, reason = "only `Filling` accesses the memory until it is full: see above")]
     // SAFETY: a new object with room for `length` bytes; its only reference is returned together with the memory.
     let (object, memory) = unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length.try_into()?);

@@ -1,12 +1,13 @@
-//! Waits for other threads without the interpreter lock, and handles signals and progress reports for Python.
+//! Waits for work in another thread without the interpreter lock, and meanwhile handles signals and reports progress to
+//! Python.
 //!
 //! ```text
 //!   Python's thread   detach ... attach: signals? progress? ... detach ... attach: signals? ...
 //!   another thread    work: trial after trial, on its own threads;  watch.add(1), watch.is_cancelled()
 //! ```
 //!
-//! An interrupt, or an error of the progress function, cancels the work. A trial in flight cannot be stopped; after
-//! [`PATIENCE`] it is left running, and its outcome is dropped.
+//! An interrupt, or an error of the progress function, cancels the work. A trial in flight cannot be stopped. After
+//! [`PATIENCE`] the waiting thread returns without it; the trial continues, and its outcome is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use pyo3::prelude::*;
 
 use crate::error::{Failure, Result};
 
-/// Interval between checks for interrupts: too short for a user to notice.
+/// Interval between checks for interrupts, short enough that a user does not notice the delay.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time to wait for cancelled work before it is abandoned: most trials end within it.
+/// Time to wait for cancelled work before it is abandoned. Most trials end within this time.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// State shared by the working thread and the waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     done: AtomicU64,
-    /// True once the work has set `done`: some trials may have been done before.
+    /// True once the work has set `done`: before, the number is unknown, because a journal may already contain trials.
     is_known: AtomicBool,
     cancelled: AtomicBool,
 }
@@ -47,7 +48,7 @@ impl Watch {
         self.is_known.store(true, Ordering::Release);
     }
 
-    /// Returns the number of completed trials, once the work has set it.
+    /// Returns the number of completed trials; `None` before the work has set it.
     fn done(&self) -> Option<u64> {
         self.is_known.load(Ordering::Acquire).then(|| self.done.load(Ordering::Relaxed))
     }
@@ -58,8 +59,8 @@ impl Watch {
     }
 }
 
-/// Runs `work` in a new thread. Calls `report` with the completed number out of `total` whenever it changes, from the
-/// first time `work` sets it.
+/// Runs `work` in a new thread, and returns its result. Calls `report` with the number of completed trials and `total`
+/// whenever the number changes, once `work` has set it.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     total: u64,
@@ -96,7 +97,9 @@ fn interruptible_wait<T>(receiver: Receiver<Result<T>>, watch: &Watch, reporter:
         match outcome {
             Ok(outcome) => return outcome,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => unreachable!("it sends before it ends"),
+            Err(RecvTimeoutError::Disconnected) => {
+                unreachable!("the worker thread sends its result before it ends")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The native half of the Python package `starfish`: conversions, and nothing else.
+//! The native half of the Python package `starfish`: converts arguments and results, and calls other crates.
 //!
 //! The public interface is Python, with types and documentation, in `python/starfish`; the module here is private to
-//! it. It keeps no state except a recording and connections to file systems: values go in, columns come out.
+//! this package. It keeps no state except a recording and connections to file systems.
 //!
 //! - `lib.rs`: the functions Python calls
 //! - `simulate_arguments.rs`: requests from Python, as cases; `merges.rs`: the same for jobs that share disks
@@ -10,8 +10,8 @@
 //! - `recording.rs`: recordings of Python's threads
 //! - `interruptible_wait.rs`: waits for threads while handling progress and interrupts; `signals.rs`: the same for
 //!   calls on files
-//! - `files.rs`: the file system; `reading.rs`: reading with several pieces in flight; `fresh_bytes.rs`: the
-//!   uninitialised memory that it reads into; `of_process.rs`: objects that a forked process cannot use
+//! - `files.rs`: the file system; `reading.rs`: reading with several pieces in flight; `fresh_bytes.rs`: uninitialised
+//!   memory as the target of reads; `of_process.rs`: objects that a forked process cannot use
 //! - `error.rs`: errors, as Python's exceptions
 
 mod columns;
@@ -76,7 +76,7 @@ mod _native {
     fn replace_values(text: &str, file: &str, overrides: Vec<(String, String)>) -> Result<String> {
         let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         if !overrides.is_empty() {
-            // Parse with the overrides first, so that an error names the responsible one.
+            // Parse with the overrides first, so that an error names the override that causes it.
             MachineDescription::parse_with(text, file, &overrides)?;
         }
         Ok(MachineDescription::replace_values(text, file, &overrides)?)

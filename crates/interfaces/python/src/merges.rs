@@ -27,11 +27,12 @@ pub(crate) struct MergeArguments {
     options: Vec<(String, Vec<OptionValue>)>,
 }
 
-/// Columns that only plans need, left out here since users do not see a plan.
+/// Columns that only plans need. They are omitted, because users of `simulate_merges` have no plan.
 const OF_PLANS: [&str; 4] = ["plan", "variant", "varied", "set"];
 
 impl MergeArguments {
-    /// Returns every combination of the values, the last option varying fastest. Fails if any is invalid.
+    /// Returns a plan with every combination of the values; the last option varies fastest. Fails if any combination is
+    /// invalid.
     pub(crate) fn plan(&self) -> Result<Plan<PlacementCase>> {
         if self.trials > TRIALS_MAX {
             return Err(Failure::Invalid(format!("trials: expected at most {TRIALS_MAX}")));

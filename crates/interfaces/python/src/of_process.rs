@@ -1,15 +1,15 @@
-//! Objects that belong to the process that made them, and not to its forked children.
+//! Objects that only the process that created them can use, not its forked children.
 
 use std::mem;
 use std::process;
 
 use node::{Error, ErrorKind, Result};
 
-/// An object that depends on threads. A forked process lacks these threads: there, access fails, and dropping leaks the
-/// object, since its destructor would wait for the threads indefinitely.
+/// An object that depends on threads. A forked process lacks these threads. In a forked process, access fails, and a
+/// drop leaks the object, because its destructor would wait for the threads forever.
 pub(crate) struct OfProcess<T> {
     process: u32,
-    /// Set until it is dropped.
+    /// The object; `None` only after the drop.
     thing: Option<T>,
 }
 
@@ -22,7 +22,7 @@ impl<T> OfProcess<T> {
     pub(crate) fn get(&self) -> Result<&T> {
         let thing = self.thing.as_ref().filter(|_| self.process == process::id());
         thing.ok_or_else(|| {
-            let why = "it was opened before this process was forked, and belongs to the parent";
+            let why = "the parent opened it before this process was forked, and only the parent can use it";
             Error::new(ErrorKind::Closed, "the file system", why).with_remedy("Open it again")
         })
     }

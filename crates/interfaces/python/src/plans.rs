@@ -1,7 +1,7 @@
 //! Plans: their trials, running some of them, and tables of the results.
 //!
-//! Keys identify trials, and outcomes are the text of a journal. So any part of a plan can run on any host, and reading
-//! the parts in sequence merges them.
+//! Keys identify trials, and outcomes are the text of a journal. So any part of a plan can run on any host, and the
+//! outcomes of parts are merged by reading them into one journal.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::interruptible_wait::Watch;
 /// Text and file of each plan from Python.
 pub(crate) type PlanTexts = Vec<(String, String)>;
 
-/// Limit of failed trials named in a message.
+/// Maximum number of failed trials in a message.
 const FAILURES_SHOWN: usize = 5;
 
 /// Properties of a plan.
@@ -99,7 +99,7 @@ pub(crate) fn failure_text(failures: &[TrialFailure]) -> String {
     lines.join("\n")
 }
 
-/// Adds to the journal at `path` the entries of `part` that it lacks.
+/// Adds the entries of `part` to the journal at `path`, except those that the journal already contains.
 pub(crate) fn append(path: &Path, part: &str) -> Result<()> {
     let mut journal = Journal::open(path)?;
     let part = merge(&[part.to_owned()])?;
@@ -139,12 +139,12 @@ fn merge(parts: &[String]) -> Result<Journal> {
         journal.merge_text(part, "a shard's outcome")?;
     }
     if journal.foreign() > 0 {
-        let text = "outcomes of different versions of Starfish: install the same one on every computer";
+        let text = "outcomes of different versions of Starfish: install the same version on every computer";
         return Err(Failure::Invalid(text.to_owned()));
     }
     if journal.damaged() > 0 {
         return Err(Failure::Invalid(
-            "that is not the outcome of a shard: expected a result of Shard.run".into(),
+            "this text is not the outcome of a shard: expected a result of Shard.run".into(),
         ));
     }
     Ok(journal)

@@ -9,15 +9,15 @@ use crate::error::FileResult;
 use crate::fresh_bytes::Filling;
 use crate::signals::Signals;
 
-/// Limit of a piece in bytes.
+/// Maximum size of a piece in bytes.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Limits of bytes and pieces in flight: enough to keep all agents busy.
+/// Maximum numbers of bytes and pieces in flight, large enough to keep all agents busy.
 const UNDER_WAY_BYTES: u64 = 8 * PIECE_BYTES;
 const PIECES: usize = 64;
 
 /// Returns the extent from `start` to `end`, as in a Python slice: negative values count from the end of `bytes`, and
-/// missing ones mean the beginning or the end.
+/// missing values mean the beginning or the end.
 pub(crate) fn extent(start: Option<i64>, end: Option<i64>, bytes: u64) -> Extent {
     let place = |index: i64| match u64::try_from(index) {
         Ok(index) => index.min(bytes),
@@ -30,7 +30,7 @@ pub(crate) fn extent(start: Option<i64>, end: Option<i64>, bytes: u64) -> Extent
 /// Pieces of a file in the requested order, some of them in flight.
 pub(crate) struct PieceReader<'a> {
     handle: &'a Handle,
-    /// The set of pieces that bypass the page cache, if any.
+    /// Decides which pieces bypass the page cache; `None` if no piece does.
     lone: Option<UncachedReads>,
     rest: Box<dyn Iterator<Item = Extent> + Send + 'a>,
     under_way: VecDeque<(Extent, Pending<Vec<LentPage>>)>,
@@ -39,12 +39,12 @@ pub(crate) struct PieceReader<'a> {
 }
 
 impl<'a> PieceReader<'a> {
-    /// Reads an extent of a file through the page cache.
+    /// Returns a reader of an extent of a file through the page cache.
     pub(crate) fn of(handle: &'a Handle, extent: Extent) -> Self {
         Self::new(handle, None, [extent].into_iter())
     }
 
-    /// Reads these ranges of a file in sequence, for callers that will not read them again.
+    /// Returns a reader of these ranges of a file in sequence, for callers that will not read them again.
     pub(crate) fn of_ranges(handle: &'a Handle, ranges: &'a [Extent]) -> Self {
         Self::new(handle, Some(UncachedReads::among(ranges, handle.page_bytes())), ranges.iter().copied())
     }
@@ -59,8 +59,8 @@ impl<'a> PieceReader<'a> {
         PieceReader { handle, lone, rest, under_way, under_way_bytes: 0, signals }
     }
 
-    /// Returns the next piece as pages and parts of pages; shorter at the end of the file. Returns `None` after the
-    /// last.
+    /// Returns the next piece as pages and parts of pages, truncated at the end of the file. Returns `None` after the
+    /// last piece.
     pub(crate) fn next(&mut self) -> FileResult<Option<Vec<LentPage>>> {
         while self.under_way.len() < PIECES
             && self.under_way_bytes < UNDER_WAY_BYTES

@@ -59,7 +59,8 @@ pub(crate) fn tlv_argument(name: &str) -> Result<u32> {
     Ok(tlv::declare_name(name)?.0)
 }
 
-/// True if this thread needs a name before it records: a recording is active, and the thread is not part of it.
+/// True if this thread needs a name before its first record: a recording is active, and the thread has not been added
+/// to it.
 #[pyfunction]
 pub(crate) fn tlv_is_nameless() -> bool {
     tlv::is_recording() && !tlv::is_added()
@@ -71,7 +72,8 @@ pub(crate) fn tlv_thread(name: &str) {
     let _ = tlv::name_thread(name);
 }
 
-/// Begins a state. Here and below, refused events are dropped, or counted if the buffer was full.
+/// Begins a state. This function and those below ignore rejected records; records that are dropped because the buffer
+/// is full are counted.
 #[pyfunction]
 pub(crate) fn tlv_begin(state: u32) {
     let _ = tlv::begin(StateId(state));
@@ -89,7 +91,7 @@ pub(crate) fn tlv_tell(argument: u32, value: PyArgument) {
     let name = NameId(argument);
     let _ = match (value.amount(), &value) {
         (None, PyArgument::Text(text)) => tlv::argue_text(name, text.as_bytes()),
-        (amount, _) => tlv::argue(name, amount.expect("it is not text")),
+        (amount, _) => tlv::argue(name, amount.expect("a number")),
     };
 }
 
@@ -107,13 +109,13 @@ pub(crate) fn tlv_flow() -> u64 {
     tlv::new_flow()
 }
 
-/// Records that a flow leaves.
+/// Records the departure of a flow.
 #[pyfunction]
 pub(crate) fn tlv_flow_out(flow: u64) {
     let _ = tlv::flow_out(flow);
 }
 
-/// Records that a flow arrives.
+/// Records the arrival of a flow.
 #[pyfunction]
 pub(crate) fn tlv_flow_in(flow: u64) {
     let _ = tlv::flow_in(flow);

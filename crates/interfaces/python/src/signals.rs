@@ -1,7 +1,7 @@
 //! Waits for calls on files without the interpreter lock, and handles signals: Ctrl-C ends the wait.
 //!
-//! The call itself runs on the node thread and continues there. The lock is taken at most twenty times a second, so
-//! that a thread with many reads does not wait for computing threads.
+//! The call runs on the thread of the node, and continues after the wait has ended. The lock is taken at most twenty
+//! times a second, so that a thread with many reads rarely waits for threads that compute in Python.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::error::FileResult;
 use crate::interruptible_wait::INTERVAL;
 
-/// Handles signals at intervals.
+/// Handler of pending signals, at most once every [`INTERVAL`].
 pub(crate) struct Signals {
     handled: Instant,
 }
@@ -32,7 +32,7 @@ impl Signals {
         }
     }
 
-    /// Handles pending signals, unless that was done a moment ago.
+    /// Handles pending signals, unless they were handled less than [`INTERVAL`] ago.
     fn handle(&mut self) -> PyResult<()> {
         if self.handled.elapsed() >= INTERVAL {
             Python::attach(|py| py.check_signals())?;

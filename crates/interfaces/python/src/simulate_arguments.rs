@@ -1,4 +1,4 @@
-//! Requests from Python as cases, and their simulation.
+//! Converts requests from Python to cases, and simulates the cases.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -133,10 +133,11 @@ pub(crate) fn simulate(cases: &[Case], trials: usize, threads: usize, watch: &Wa
         let outcome = outcome.map_err(|error| about(&cases[index / trials], error.into()));
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
         let timed = outcome.map(|trial| (TrialNumbers::from(&trial), wall.as_secs_f64()));
-        *results[index].lock().expect("a slot is used once") = Some(timed);
+        *results[index].lock().expect("no thread panicked with the lock") = Some(timed);
         watch.add(1);
     });
-    let done = results.into_iter().filter_map(|slot| slot.into_inner().expect("a slot is used once"));
+    let done =
+        results.into_iter().filter_map(|slot| slot.into_inner().expect("no thread panicked with the lock"));
     let done = done.collect::<Result<Vec<_>>>()?;
     Ok(done.chunks(trials).map(outcome).collect())
 }
@@ -161,7 +162,7 @@ fn prefixed(what: &str, failure: Failure) -> Failure {
     }
 }
 
-/// Returns the named values without repetition; the name `all` stands for `all`.
+/// Returns the values with these names, without duplicates. The name `all` stands for all values in `all`.
 fn chosen<T: FromStr<Err: Display> + Copy>(what: &str, names: &[String], all: &[T]) -> Result<Vec<T>> {
     if names.iter().any(|name| name == "all") {
         return Ok(all.to_vec());
