@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Make a virtual environment with all that builds and tests the Python package: environment.py FOLDER.
+"""Make a virtual environment with all tools that build and test the Python package: environment.py FOLDER.
 
-Nothing outside the folder is touched. Needs Python 3.11 and one of venv (on Debian: python3-venv), virtualenv and
-uv; the versions of everything else are those of requirements.txt.
+The program changes only this folder. It needs Python 3.11 and one of venv (on Debian: python3-venv),
+virtualenv and uv; requirements.txt pins the versions of everything else.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ REQUIREMENTS = Path(__file__).resolve().parent / "requirements.txt"
 
 
 def main() -> None:
-    """Make the environment in the folder named by the only argument, from nothing."""
+    """Create the environment in the folder that the only argument names, replacing an existing one."""
     folder = Path(sys.argv[1])
     if sys.version_info < OLDEST:
         sys.exit(f"Python {sys.version.split()[0]} is too old: {OLDEST[0]}.{OLDEST[1]} or newer is needed")
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def creation() -> list[str]:
-    """Return the command that makes an environment with pip in it, with what there is on this computer."""
+    """Return the command that makes an environment with pip, using the tool installed on this computer."""
     if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
         return [sys.executable, "-m", "venv", "--clear"]
     if importlib.util.find_spec("virtualenv"):

@@ -1,11 +1,12 @@
 """Starfish: parallel disk I/O, on simulated machines and on agents.
 
-`open` opens a file that is striped over agents; fsspec, and so pandas, pyarrow, Dask and others, knows such files
-by URLs as `starfish://HOST:PORT,.../dir/file`.
+`open` opens a file that is striped over agents. fsspec, and so pandas, pyarrow, Dask and others, can open
+such files by URLs such as `starfish://HOST:PORT,.../dir/file`.
 
-For simulations there are four calls: `Machine.load` gives a machine, `simulate` says what a file would take on it,
-`simulate_merges` what jobs take that share its disks, and `run` executes a whole plan of experiments, over all cores
-or on a Dask cluster. Tables are pandas data frames, and every column's name ends in its unit, if it has one.
+Four calls are for simulations: `Machine.load` loads a machine, `simulate` predicts the throughput of a file
+on it, `simulate_merges` predicts the time of jobs that share its disks, and `run` runs a whole plan of
+experiments, on all cores or on a Dask cluster. Tables are pandas data frames, and the name of a column ends
+in its unit, if the column has one.
 """
 
 from importlib.metadata import version as _version

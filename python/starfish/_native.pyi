@@ -1,4 +1,4 @@
-# The functions of ../../crates/interfaces/python/src/lib.rs, which says what they do.
+# Types of the functions of ../../crates/interfaces/python/src/lib.rs, which documents them.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

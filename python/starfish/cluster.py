@@ -1,4 +1,4 @@
-"""Running a plan on a Dask cluster: shards go to workers, their outcomes come back and are merged here."""
+"""Running a plan on a Dask cluster: workers run its shards, and this process merges the outcomes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from starfish.progress import Report
 
 _Outcome = tuple[str, str | None]
-"""What came of a shard, and what is to be said of its trials that failed."""
+"""The outcomes of the trials of a shard, and a report of failed trials, if any."""
 
 SHARDS_PER_THREAD = 4
-"""More would even out the load a little better, and less is lost with a worker; each costs a few milliseconds."""
+"""With more shards the load is balanced a little better, and a worker that dies loses less; each shard costs
+a few milliseconds."""
 
 
 def run(
@@ -30,9 +31,9 @@ def run(
     shards: int | None,
     report: Report | None,
 ) -> list[str]:
-    """Run what the journal does not have of plans, and return the outcomes of all trials, in parts."""
+    """Run the trials of plans that the journal lacks, and return the outcomes of all trials, in parts."""
     if client.asynchronous:
-        raise InvalidError("client: expected one that waits, not an asynchronous one")
+        raise InvalidError("client: expected a synchronous client")
     everything = _native.missing_trials(texts(plans), None)
     missing = _native.missing_trials(texts(plans), journal)
     pending = _submit(client, shards_of(plans, missing, _shard_count(client) if shards is None else shards))
@@ -57,7 +58,7 @@ def run(
     if failures:
         raise SimulationError("\n".join(failures))
     if journal is not None:
-        # All that was missing is there now, so that nothing is run.
+        # The journal is complete now, so this call runs no trials and only returns their outcomes.
         return [all_of(_native.run_trials(texts(plans), None, journal, 1, None))]
     return parts
 
@@ -68,12 +69,12 @@ def _shard_count(client: Client) -> int:
 
 
 def _submit(client: Client, shards: list[Shard]) -> dict[Future[_Outcome], Shard]:
-    # The same shard has the same name, so that two runs of a plan at a time share the work.
+    # Equal shards have equal names, so that concurrent runs of the same plan share the work.
     return {client.submit(_run_shard, shard, key=f"starfish-{_hash(shard)}"): shard for shard in shards}
 
 
 def _run_shard(shard: Shard) -> _Outcome:
-    """Run a shard in a worker, whose other threads run other shards."""
+    """Run a shard on one thread of a worker; other threads of the worker run other shards."""
     return _native.run_trials(texts(shard.plans), list(shard.trials), None, 1, None)
 
 
@@ -81,7 +82,7 @@ def _result(future: Future[_Outcome]) -> _Outcome:
     try:
         return future.result()
     except KilledWorker as error:
-        return "", f"workers died of it again and again: {error}"
+        return "", f"workers died repeatedly while running this shard: {error}"
 
 
 def _hash(shard: Shard) -> str:

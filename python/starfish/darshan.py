@@ -1,6 +1,6 @@
-"""Request logs of what Darshan has recorded with extended tracing (DXT).
+"""Converts recordings of Darshan with extended tracing (DXT) to request logs.
 
-``python -m starfish.darshan job.darshan job.log`` writes a request log, which ``starfish replay`` takes; so does
+``python -m starfish.darshan job.darshan job.log`` writes a request log for ``starfish replay``; so does
 `convert`. Both need Darshan's own package: ``pip install darshan``.
 """
 
@@ -24,10 +24,10 @@ HEADER = "# starfish requests 1"
 _COLUMNS = ["time", "node", "file", "operation", "offset", "bytes", "took"]
 
 INCOMPLETE = "# incomplete: "
-"""The beginning of a line that says which part of the requests a request log has."""
+"""The beginning of a line that states which part of the requests is in a request log."""
 
-# Requests of MPI-IO are the same bytes as those of POSIX, so they are read only if the log has none of POSIX. Each
-# module with the module that counts the same requests.
+# Modules with requests, and for each the module with counters of the same requests. MPI-IO requests transfer
+# the same bytes as the POSIX requests below them, so they are read only if the log has no POSIX requests.
 _MODULES = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
 
 # Counters of requests, by module.
@@ -41,25 +41,26 @@ _COUNTED = {
 }
 _COLLECTIVE = ("MPIIO_COLL_READS", "MPIIO_COLL_WRITES")
 
-# What stays as it is in the name of a file, besides letters and digits: all that can be seen but the percent sign.
+# Characters besides letters and digits that are not encoded in the name of a file: all visible ones except
+# the percent sign.
 _VISIBLE = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
 
 def requests(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return the requests that Darshan has recorded, in the order of time.
+    """Return the requests that Darshan has recorded, sorted by time.
 
     Args:
         path: A log of Darshan, of a program that ran with ``DXT_ENABLE_IO_TRACE=1``.
 
     Returns:
-        One row for each request, with the columns ``time`` (when it began, in seconds since the program began),
-        ``node`` (the rank), ``file``, ``operation`` (read or write), ``offset``, ``bytes`` and ``took`` (seconds).
-        Its ``attrs`` are ``processes`` (those of the job), ``counted`` (the number of requests that Darshan counted),
-        ``is_partial`` (whether Darshan ran out of memory for requests) and ``collective`` (the number of collective
-        calls of MPI-IO, if the requests are those of POSIX).
+        One row for each request, with the columns ``time`` (begin, in seconds after the begin of the
+        program), ``node`` (the rank), ``file``, ``operation`` (read or write), ``offset``, ``bytes`` and
+        ``took`` (seconds). Its ``attrs`` are ``processes`` (number of processes of the job), ``counted``
+        (number of requests that Darshan counted), ``is_partial`` (true if Darshan ran out of memory for
+        requests) and ``collective`` (number of collective MPI-IO calls, if the requests are POSIX requests).
 
     Raises:
-        InvalidError: Darshan's package is not installed, or there are no requests in the log.
+        InvalidError: Darshan's package is not installed, or the log has no requests.
         FileError: The log cannot be read.
 
     Warns:
@@ -81,7 +82,7 @@ def requests(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise FileError(f"{name}: {error}") from error
     if table is None:
         raise InvalidError(
-            f"{name}: no requests are recorded in it; Darshan does that with DXT_ENABLE_IO_TRACE=1{counters}"
+            f"{name}: the log has no requests; Darshan records them with DXT_ENABLE_IO_TRACE=1{counters}"
         )
     if part := incomplete(table):
         warnings.warn(f"{name}: {part}", IncompleteWarning, stacklevel=2)
@@ -89,7 +90,7 @@ def requests(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _requests(report: Any) -> pd.DataFrame | None:
-    """Return the requests of a report with what Darshan says of them all; None if it has none."""
+    """Return the requests of a report, with Darshan's totals as attributes; None without requests."""
     for module, counting in _MODULES.items():
         if module not in report.modules:
             continue
@@ -109,18 +110,18 @@ def _requests(report: Any) -> pd.DataFrame | None:
 
 
 def _counted(report: Any, module: str, counters: Sequence[str]) -> int:
-    """Return the sum of counters of a module over all files and processes, 0 if the log does not have it."""
+    """Return the sum of counters of a module over all files and processes; 0 if the log lacks the module."""
     if module not in report.modules:
         return 0
     if module not in report.records:
         report.mod_read_all_records(module)
     table = report.records[module].to_df()["counters"]
-    # Counters that the version of the log does not have are -1.
+    # Counters that this version of the log lacks are -1.
     return int(table[list(counters)].clip(lower=0).to_numpy().sum())
 
 
 def _summary(report: Any) -> str:
-    """Return a sentence on the requests that a report without requests has counted; nothing if it has no counters."""
+    """Return a sentence about the counters of a report; an empty text if it has none."""
     if "POSIX" not in report.modules:
         return ""
     names = ["POSIX_READS", "POSIX_BYTES_READ", "POSIX_WRITES", "POSIX_BYTES_WRITTEN", "POSIX_OPENS"]
@@ -134,7 +135,7 @@ def _summary(report: Any) -> str:
 
 
 def incomplete(table: pd.DataFrame) -> str:
-    """Return a sentence with both counts if Darshan has recorded only a part of the requests, else an empty text.
+    """Return a sentence with both counts if Darshan recorded only a part of the requests; else an empty text.
 
     Args:
         table: Requests as `requests` returns them.
@@ -150,7 +151,7 @@ def incomplete(table: pd.DataFrame) -> str:
 
 
 def _rows(records: Any, names: dict[int, str]) -> Iterator[tuple[Any, ...]]:
-    """Return the requests of Darshan's records, each of a rank and a file."""
+    """Return the requests in Darshan's records. Each record is about one rank and one file."""
     for record in records:
         file, node = names.get(record["id"], str(record["id"])), int(record["rank"])
         for operation in ("write", "read"):
@@ -166,8 +167,8 @@ def write(table: pd.DataFrame, output: TextIO) -> None:
     """Write requests as a request log.
 
     Args:
-        table: Requests with the columns that `requests` gives; ``took`` may be missing.
-        output: Where to.
+        table: Requests with the columns that `requests` returns; ``took`` is optional.
+        output: Text file to write to.
     """
     output.write(f"{HEADER}\n")
     if part := incomplete(table):
@@ -181,14 +182,14 @@ def write(table: pd.DataFrame, output: TextIO) -> None:
 
 
 def convert(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> int:
-    """Write a request log of what Darshan has recorded, and return how many requests there are.
+    """Convert a log of Darshan to a request log, and return the number of requests.
 
     Args:
         path: A log of Darshan.
         output: The request log.
 
     Raises:
-        InvalidError: Darshan's package is not installed, or there are no requests in the log.
+        InvalidError: Darshan's package is not installed, or the log has no requests.
         FileError: One of the files cannot be read or written.
 
     Warns:
@@ -198,7 +199,7 @@ def convert(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> int
 
 
 def _convert(path: str | os.PathLike[str], output: str | os.PathLike[str] | None) -> pd.DataFrame:
-    """Write a request log, without a name to standard output, and return the requests."""
+    """Write a request log to `output`, or to standard output if it is None, and return the requests."""
     table = requests(path)
     if output is None:
         write(table, sys.stdout)
@@ -212,12 +213,12 @@ def _convert(path: str | os.PathLike[str], output: str | os.PathLike[str] | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Convert the log that is named, and return the exit code."""
-    description = "Write a request log of what Darshan has recorded with extended tracing."
+    """Convert the log that the arguments name, and return the exit code."""
+    description = "Convert a log of Darshan with extended tracing to a request log."
     parser = argparse.ArgumentParser(prog="python -m starfish.darshan", description=description)
     parser.add_argument("log", metavar="LOG", help="a log of Darshan")
     parser.add_argument(
-        "output", metavar="OUTPUT", nargs="?", help="the request log; without this standard output"
+        "output", metavar="OUTPUT", nargs="?", help="the request log [default: standard output]"
     )
     given = parser.parse_args(arguments)
     try:
@@ -233,14 +234,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _remarks(name: str, table: pd.DataFrame) -> Iterator[str]:
-    """Return what a replay of the requests does not show of the job."""
+    """Return remarks about properties of the job that a replay of the requests does not show."""
     processes, nodes = table.attrs["processes"], table["node"].nunique()
     if processes > nodes:
         yield f"{name}: the job had {processes} processes, {nodes} of which made these requests"
     if collective := table.attrs["collective"]:
         yield (
-            f"{name}: the job made {collective} collective calls of MPI-IO; these are the requests of POSIX below "
-            "them, which each process made alone"
+            f"{name}: the job made {collective} collective calls of MPI-IO; these requests are the POSIX requests "
+            "below them, which each process made independently"
         )
 
 

@@ -1,25 +1,25 @@
-"""What can go wrong."""
+"""Exceptions and warnings of the package."""
 
 
 class StarfishError(Exception):
-    """Anything Starfish itself complains of; the others here are kinds of it."""
+    """Base class of all errors of Starfish."""
 
 
 class InvalidError(StarfishError, ValueError):
-    """What was asked for makes no sense: a description, a plan, a pattern or an option.
+    """An argument is invalid: a description, a plan, a pattern or an option.
 
-    The message names the thing, with file and line where there is one, and says what was expected. Nothing has
-    been run.
+    The message names the argument, with file and line if it is in a file, and the expected form. Nothing was
+    run.
     """
 
 
 class FileError(StarfishError, OSError):
-    """A file cannot be read or written; the message names it and says why."""
+    """A file cannot be read or written; the message contains its name and the reason."""
 
 
 class SimulationError(StarfishError, RuntimeError):
-    """A simulation failed, or its result cannot be believed; the message says which and why."""
+    """A simulation failed, or its result is wrong; the message contains the simulated case and the reason."""
 
 
 class IncompleteWarning(UserWarning):
-    """A recording lacks a part of what happened; the message gives both counts."""
+    """A recording is incomplete; the message contains the recorded and the counted number of requests."""

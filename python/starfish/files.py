@@ -1,8 +1,9 @@
-"""Files striped over agents, as Python's own: buffered, binary or text, to be read, replaced, appended to, changed.
+"""Files striped over agents, used like Python's own files: buffered, binary or text, for all modes.
 
-A file that is opened to be written anew (`w`, `x`) is written under a hidden name in the same directory, which
-becomes its own when it is closed. So whoever reads the name sees the old file or the new one, and never half of it;
-if the block of a `with` ends with an exception, or nobody closes the file, the old one stays.
+A file that is opened with mode `w` or `x` is written under a hidden name in the same directory, and renamed
+to its own name when it is closed. So readers see either the old or the new contents, never a part of the new
+ones. If the block of a `with` ends with an exception, or the program never closes the file, the old file
+stays.
 """
 
 import contextlib
@@ -22,13 +23,14 @@ from starfish.sessions import SessionOptions, agents_of, split_url
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-# What is read and written at least, if the caller does not say.
+# Default size of the buffer of a file, in bytes.
 BUFFER_BYTES = 256 << 10
 
-# More is written in pieces, so that the memory for their copies is small.
+# Maximum number of bytes in one call of the native half: larger writes are split, so that copies take little
+# memory.
 PIECE_BYTES = 4 << 20
 
-# What is said of a file of which a change was interrupted, as by Ctrl-C.
+# Error number and text for a file after an interrupted change, for example by Ctrl-C.
 INTERRUPTED = (errno.EIO, "a change was interrupted")
 
 HIDDEN = re.compile(r"\.starfish-[0-9a-f]{16}\Z")
@@ -36,7 +38,7 @@ HIDDEN_IN_TEXT = re.compile(r"/\.starfish-[0-9a-f]{16}\b")
 
 TextMode = Literal["r", "r+", "w", "w+", "x", "x+", "a", "a+"]
 
-# What each mode asks for; those that write anew do so under another name.
+# Options of the native half for each mode. Modes `w` and `x` also create a hidden file: see `_open`.
 MODES = {
     "rb": ["read"],
     "r+b": ["read", "write"],
@@ -50,17 +52,17 @@ MODES = {
 
 
 def hidden_name() -> str:
-    """Return a new name for a file that is not whole yet."""
+    """Return a new hidden name for a file that is being written."""
     return f".starfish-{secrets.token_hex(8)}"
 
 
 def is_hidden(path: str) -> bool:
-    """Say whether this is such a name as files have while they are written; users may give them, too."""
+    """Return true if a path has the form of a hidden name. Files of users can also have such names."""
     return HIDDEN.match(path.rpartition("/")[2]) is not None
 
 
 class _RawFile(io.RawIOBase):
-    """A file without a buffer: each call goes to the page cache of this process."""
+    """A file without a buffer: each call accesses the page cache of this process."""
 
     def __init__(self, options: SessionOptions, path: str, mode: str, *, autocommit: bool = True) -> None:
         if mode not in MODES:
@@ -69,13 +71,13 @@ class _RawFile(io.RawIOBase):
         self.mode = mode
         self.options = options
         self.autocommit = autocommit
-        # A cache of another file system in front of this one, as fsspec's blockcache; reads go through it.
+        # Cache of another file system in front of this one, such as fsspec's blockcache; reads use it.
         self.cache: Any = None
         self.buffer_bytes = BUFFER_BYTES
         self._position = 0
-        # The name under which it is written, until it has its own.
+        # Hidden name of a file that is being written; None once it has its final name.
         self._hidden: str | None = None
-        # Number and text of the first error of a change: what is there is not what was to be there.
+        # Number and text of the first failed change. After a failure, the contents are incomplete.
         self._failure: tuple[int, str] | None = None
         self._is_abandoned = False
         self._process = os.getpid()
@@ -104,7 +106,7 @@ class _RawFile(io.RawIOBase):
         return file
 
     def _own(self, error: OSError) -> OSError:
-        """Return an error about the hidden name as one about that which the caller knows."""
+        """Replace the hidden name in an error by the name that the caller passed."""
         if error.filename is None or not HIDDEN_IN_TEXT.search(os.fsdecode(error.filename)):
             return error
         return OSError(error.errno, error.strerror, self.name)
@@ -118,7 +120,7 @@ class _RawFile(io.RawIOBase):
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """Change the file; if that fails or is interrupted, it is not whole, whatever is done after that."""
+        """Run a change of the file; a failure or interrupt marks the file as incomplete for good."""
         before, self._failure = self._failure, self._failure or INTERRUPTED
         try:
             with self._about_own():
@@ -129,7 +131,7 @@ class _RawFile(io.RawIOBase):
         self._failure = before
 
     def _before(self, session: _native.FileSession) -> dict[str, Any] | None:
-        """Return what is known of the file that will be replaced, if there is one that may be."""
+        """Return the attributes of the file to be replaced, or None; fail if it must not be replaced."""
         try:
             before = session.look(self.name, True)
         except FileNotFoundError:
@@ -141,7 +143,7 @@ class _RawFile(io.RawIOBase):
         return before
 
     def file(self) -> _native.FileHandle:
-        """Return the file as this process has it: after a fork, one that is only read is opened again."""
+        """Return the native handle in this process. After a fork, opens a read-only file again."""
         if self.closed:
             raise ValueError("I/O operation on closed file.")
         if self._is_of_parent() and self.mode == "rb":
@@ -159,7 +161,7 @@ class _RawFile(io.RawIOBase):
         return True
 
     def size(self) -> int:
-        """Return the size in bytes, with what was written through this file."""
+        """Return the size in bytes, including writes through this file."""
         return self.file().size()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -168,7 +170,7 @@ class _RawFile(io.RawIOBase):
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
         position = (self.size() if base is None else base) + offset
         if position < 0:
-            raise OSError(errno.EINVAL, "a position before the beginning", self.name)
+            raise OSError(errno.EINVAL, "the position is before the beginning of the file", self.name)
         self._position = position
         return position
 
@@ -194,11 +196,11 @@ class _RawFile(io.RawIOBase):
         return read
 
     def fetch(self, start: int, end: int) -> bytes:
-        """Return the bytes between two offsets, past any cache in front of this file system."""
+        """Return the bytes between two offsets, bypassing any cache in front of this file system."""
         return self.file().read_at(start, end - start)
 
     def write(self, data: "ReadableBuffer") -> int:
-        """Write the first piece of the data; the number of bytes, so that an interrupt repeats none of them."""
+        """Write the first piece of the data, and return its length: an interrupt then repeats no piece."""
         piece = memoryview(data).cast("B")[:PIECE_BYTES]
         file = self.file()
         with self._changing():
@@ -217,7 +219,7 @@ class _RawFile(io.RawIOBase):
         return size
 
     def sync(self) -> None:
-        """Bring everything written to the disks."""
+        """Flush all writes to stable storage."""
         file = self.file()
         with self._changing():
             file.flush()
@@ -235,44 +237,47 @@ class _RawFile(io.RawIOBase):
         elif self.autocommit:
             self.commit()
         else:
-            # It stays open until it gets its name: `starfish rm --unfinished` takes what nobody has open.
+            # Keep the handle open until the commit: `starfish rm --unfinished` removes unfinished files that
+            # no client has open.
             with self._changing():
                 self._file.send()
 
     def _is_of_parent(self) -> bool:
-        """Say whether the file belongs to the process before a fork."""
+        """Return true if this process was forked after the open, so that the parent owns the file."""
         return self._process != os.getpid()
 
     def _dealloc_warn(self, source: object) -> None:
-        """Hear that nobody has closed the file: a buffer and a file of text say so to what they are above of.
+        """Mark a file as abandoned that the program never closed, and warn. Buffers and text files call this.
 
-        They do so of Python's own files, too, before they write what they have and close it when they are collected.
+        Python's classes of buffers and text files call this before they flush and close a file in the garbage
+        collector.
         """
         if self._is_of_parent():
             return
-        # What is there of it may be half of what it was to be.
+        # The contents may be incomplete.
         self._is_abandoned = True
         warnings.warn(f"unclosed file {source!r}", ResourceWarning, stacklevel=2, source=source)
 
     def __del__(self) -> None:
-        # In a cycle it may be collected before its buffer. Without a file, it was not opened.
+        # In a reference cycle, this object may be collected before its buffer. It has no `_file` if the open
+        # failed.
         if not self.closed and hasattr(self, "_file"):
             self._dealloc_warn(self)
         super().__del__()
 
     def commit(self) -> None:
-        """Give the closed file its name, if it has it not yet: what had it before is replaced in the same step.
+        """Rename the closed file to its final name, if not done yet. An existing file is replaced atomically.
 
         Raises:
-            OSError: as the first change of it that has failed, if one has, or because it cannot have the name. It is
-                discarded then.
+            OSError: An earlier change failed (with the error number of the first failure), or the rename
+                failed. The file is then discarded.
         """
         if self._hidden is None or self._is_of_parent():
             return
         try:
             if self._failure is not None:
                 number, text = self._failure
-                raise OSError(number, f"it is discarded, since not all of it was written: {text}", self.name)
+                raise OSError(number, f"the file is discarded, because not all of it was written: {text}", self.name)
             with self._about_own():
                 self._file.close()
                 self.options.session().rename(self._hidden, self.name, self.mode.startswith("w"))
@@ -282,7 +287,7 @@ class _RawFile(io.RawIOBase):
         self._hidden = None
 
     def discard(self) -> None:
-        """Remove the closed file, if it has not got its name yet; what has the name stays."""
+        """Remove the closed file, unless it has its final name. An existing file of that name stays."""
         if self._hidden is None or self._is_of_parent():
             return
         hidden, self._hidden = self._hidden, None
@@ -292,7 +297,8 @@ class _RawFile(io.RawIOBase):
             self.options.session().remove(hidden, False)
 
 
-# The classes of Python's files come before their abstract base, wherever a file is of another class, too.
+# At run time the base is `object`, so that the concrete classes of `io` precede `io.IOBase` in the method
+# resolution order.
 if TYPE_CHECKING:
     _Base = io.IOBase
 else:
@@ -300,33 +306,33 @@ else:
 
 
 class _Striped(_Base):
-    """What files have that Python's own have not."""
+    """Attributes of files that Python's own files lack."""
 
     # The file without its buffer.
     file: _RawFile
 
     @property
     def path(self) -> str:
-        """The path, beginning with a slash."""
+        """The path, with a leading slash."""
         return self.file.name
 
     @property
     def size(self) -> int:
-        """The size in bytes, with what has left the buffer."""
+        """The size in bytes, including writes that have left the buffer."""
         return self.file.size()
 
     def sync(self) -> None:
-        """Bring everything written to the disks; `flush` brings it to the page cache of this process only."""
+        """Flush all writes to stable storage; `flush` only moves them to the page cache of this process."""
         self.flush()
         self.file.sync()
 
     def commit(self) -> None:
-        """Close the file, and give it its name."""
+        """Close the file, and rename it to its final name."""
         self.close()
         self.file.commit()
 
     def discard(self) -> None:
-        """Close the file; if it is written anew, what was there under its name before stays."""
+        """Close the file; with mode `w` or `x`, remove it, so that an existing file of its name stays."""
         self.file.autocommit = False
         try:
             self.close()
@@ -343,22 +349,22 @@ class _Striped(_Base):
 
 
 class FileReader(_Striped, io.BufferedReader):
-    """A file that is read."""
+    """A file open for reading."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return _reopen, (self.file.options, self.path, self.tell())
 
 
 class FileWriter(_Striped, io.BufferedWriter):
-    """A file that is written, or appended to."""
+    """A file open for writing or appending."""
 
 
 class FileUpdater(_Striped, io.BufferedRandom):
-    """A file that is read and written."""
+    """A file open for reading and writing."""
 
 
 class CompressedFile(_Striped, io.BufferedIOBase):
-    """A file that is compressed when it is written and decompressed when it is read: closed, so is the file below."""
+    """A file that compresses writes and decompresses reads. Closing it also closes the file below."""
 
     def __init__(self, below: "BinaryFile", compress: "Callable[[BinaryFile], Any]") -> None:
         self.file = below.file
@@ -371,57 +377,57 @@ class CompressedFile(_Striped, io.BufferedIOBase):
 
     @property
     def name(self) -> str:
-        """The path, as other files have it."""
+        """The path; Python's own files have this attribute, too."""
         return self.path
 
     def readable(self) -> bool:
-        """Say whether it can be read."""
+        """Return true if the file is open for reading."""
         return bool(self._coder.readable())
 
     def writable(self) -> bool:
-        """Say whether it can be written."""
+        """Return true if the file is open for writing."""
         return bool(self._coder.writable())
 
     def seekable(self) -> bool:
-        """Say whether it has a position that can be set."""
+        """Return true if the position can be set."""
         return bool(self._coder.seekable())
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return so many of the next bytes, or all: fewer at the end."""
+        """Return the next `size` bytes, or all remaining bytes; fewer at the end of the file."""
         read: bytes = self._coder.read(-1 if size is None else size)
         return read
 
     read1 = read
 
     def readline(self, size: int | None = -1) -> bytes:
-        """Return the next line, or so many bytes of it."""
+        """Return the next line, or at most `size` bytes of it."""
         line: bytes = self._coder.readline(-1 if size is None else size)
         return line
 
     def write(self, data: "ReadableBuffer") -> int:
-        """Write these bytes; their number."""
+        """Write these bytes, and return their number."""
         return int(self._coder.write(data))
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Set the position in what was compressed."""
+        """Set the position in the uncompressed contents."""
         return int(self._coder.seek(offset, whence))
 
     def tell(self) -> int:
-        """Return the position in what was compressed."""
+        """Return the position in the uncompressed contents."""
         return int(self._coder.tell())
 
     def flush(self) -> None:
-        """Bring what can be compressed by now to the page cache of this process."""
+        """Move all data that the coder can compress now to the page cache of this process."""
         if not self._coder.closed:
             self._coder.flush()
             self._below.flush()
 
     def close(self) -> None:
-        """Write the end, and close the file below: it gets its name if it was written anew."""
+        """Write the end of the compressed data, and close the file below, which renames it."""
         if self.closed:
             return
         try:
-            # If the coder cannot write its end, the file is not whole.
+            # If the coder fails to write its end, the file below is discarded.
             with self._below:
                 self._coder.close()
         finally:
@@ -431,7 +437,7 @@ class CompressedFile(_Striped, io.BufferedIOBase):
         self.file._dealloc_warn(source)
 
     def __del__(self) -> None:
-        # Without a coder, it was not opened.
+        # The object has no `_coder` if the open failed.
         if hasattr(self, "_coder") and not self.closed:
             self._dealloc_warn(self)
             super().__del__()
@@ -455,7 +461,7 @@ BinaryFile = FileReader | FileWriter | FileUpdater
 
 
 class Kinds(NamedTuple):
-    """The classes of files that are opened, by what can be done with them."""
+    """The classes for opened files, by access mode."""
 
     reader: type[FileReader] = FileReader
     writer: type[FileWriter] = FileWriter
@@ -471,7 +477,7 @@ def open_binary(
     buffer_bytes: int | None = None,
     kinds: Kinds = Kinds(),  # noqa: B008
 ) -> BinaryFile:
-    """Open a file by its path, with a buffer of `buffer_bytes` bytes."""
+    """Open a binary file by its path, with a buffer of `buffer_bytes` bytes."""
     raw = _RawFile(options, path, mode, autocommit=autocommit)
     kind: type[BinaryFile] = kinds.writer
     if raw.readable():
@@ -556,21 +562,22 @@ def open(
 ) -> BinaryFile | TextFile:
     """Open a file that is striped over agents.
 
-    A file that is written anew replaces the one before when it is closed, in one step, and not at all if the block
-    of a `with` ends with an exception.
+    With mode `w`, the new file replaces the old one atomically when it is closed. If the block of a `with`
+    ends with an exception, the old file stays.
 
     Args:
         path: the path, as `/dir/file` or `starfish://HOST:PORT,.../dir/file`.
-        mode: `r`, `r+` (to be read and changed), `w` (written anew), `x` (made) or `a` (appended to), the last three
-            also with `+` to be read too; with `b` for bytes.
-        agents: the agents, as HOST:PORT or HOST; else those of the path, or that the environment names.
-        key_file: the file of the cluster key, if it is not the usual one.
-        encoding: that of a text, UTF-8 if it is not said.
-        errors: what is done with what is no text, as for Python's own `open`.
-        newline: how lines end, as for Python's own `open`.
+        mode: `r` (read), `r+` (read and change), `w` (replace), `x` (create) or `a` (append), the last three
+            also with `+` to read, too; with `b` for bytes.
+        agents: the agents, as HOST:PORT or HOST. Default: the agents in the path, or those that the
+            environment names.
+        key_file: the file of the cluster key, if not the default file.
+        encoding: the encoding of a text file. Default: UTF-8.
+        errors: the handling of encoding errors, as for Python's own `open`.
+        newline: the handling of line ends, as for Python's own `open`.
 
     Raises:
-        OSError: or the kind of it that says why it cannot be opened, as FileNotFoundError.
+        OSError: The file cannot be opened; a subclass such as FileNotFoundError gives the reason.
     """
     of_path, inside = split_url(os.fspath(path))
     options = SessionOptions(agents_of(agents) or of_path, key_file)
@@ -583,8 +590,8 @@ def open(
 
 
 def binary_mode(mode: str) -> str:
-    """Return a mode as it is written here: `r+b` for `rb+`, `rb` for `r` and `rt`."""
+    """Return a mode in the form of `MODES`: `r+b` for `rb+`, `rb` for `r` and `rt`."""
     if {"b", "t"} <= set(mode) or len(set(mode)) < len(mode):
-        raise ValueError(f"mode {mode!r}: a file is either binary or text, and each letter stands there once")
+        raise ValueError(f"mode {mode!r}: a file is either binary or text, and each letter may occur only once")
     kind = mode.replace("b", "").replace("t", "")
     return f"{kind[:1]}+b" if kind.endswith("+") else f"{kind}b"

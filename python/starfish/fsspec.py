@@ -1,4 +1,4 @@
-"""The file system as fsspec has it: `starfish://HOST:PORT,.../dir/file`, for pandas, pyarrow, Dask and others."""
+"""The file system for fsspec: `starfish://HOST:PORT,.../dir/file`, for pandas, pyarrow, Dask and others."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ from starfish.files import (
 )
 from starfish.sessions import SCHEME, SessionOptions, agents_of, in_thread, split_url
 
-# What every file system of fsspec takes.
+# Options that every file system of fsspec accepts.
 OPTIONS_OF_ALL = {
     "asynchronous",
     "batch_size",
@@ -48,10 +48,10 @@ OPTIONS_OF_ALL = {
     "use_listings_cache",
 }
 
-# A name or link that cannot be followed for these reasons leads nowhere.
+# Errors of a path or symbolic link that does not lead to an existing file.
 DANGLING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
-# The bits of the mode that say what a path is, as those of `os.stat`.
+# Bits of the mode for the type of a path, as in `os.stat`.
 FILE_TYPES = {"file": stat.S_IFREG, "directory": stat.S_IFDIR, "link": stat.S_IFLNK}
 
 Facts = dict[str, Any]
@@ -59,20 +59,21 @@ Made = TypeVar("Made")
 
 
 class Block(NamedTuple):
-    """A stretch of a file that is on one agent."""
+    """A range of a file that is stored on one agent."""
 
     offset: int
-    """Its first byte."""
+    """Offset of its first byte."""
     length: int
-    """How many bytes it has."""
+    """Its length in bytes."""
     agent: str
-    """The agent, as the user calls it."""
+    """The agent, by the name that the user gave."""
 
 
 class _OfFileSystem:
-    """What files have that a file system of fsspec opens, beside those of Python, which they are.
+    """Attributes of fsspec's files that Python's own files lack.
 
-    `AbstractBufferedFile` has the rest, by means of this; where both have something, that of Python counts.
+    `AbstractBufferedFile` implements further ones with these. If Python's file classes have a method, too,
+    theirs is used.
     """
 
     fs: "StarfishFileSystem"
@@ -88,7 +89,7 @@ class _OfFileSystem:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed; code that keeps caches sets this once more after it has closed the file."""
+        """True if the file is closed. Caches of fsspec set this attribute after closing the file."""
         closed: bool = super().closed  # type: ignore[misc]
         return closed
 
@@ -97,22 +98,22 @@ class _OfFileSystem:
 
     @property
     def blocksize(self) -> int:
-        """The bytes that are read and written at a time."""
+        """Size of the buffer in bytes."""
         return int(self.file.buffer_bytes)
 
     @property
     def autocommit(self) -> bool:
-        """Whether it gets its name when it is closed."""
+        """True if closing the file renames it to its final name."""
         return bool(self.file.autocommit)
 
     @property
     def loc(self) -> int:
-        """The position."""
+        """The position in the file."""
         return self.tell()
 
     @property
     def cache(self) -> Any:
-        """The cache that reads go through, if another file system has set one."""
+        """The cache for reads, if another file system has set one."""
         return self.file.cache
 
     @cache.setter
@@ -125,7 +126,7 @@ class _OfFileSystem:
 
 
 class StarfishReader(_OfFileSystem, FileReader, AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read."""
+    """A file open for reading."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return _reopen, (self.fs, self.path, self.blocksize, self.tell())
@@ -138,11 +139,11 @@ def _reopen(fs: "StarfishFileSystem", path: str, block_size: int, position: int)
 
 
 class StarfishWriter(_OfFileSystem, FileWriter, AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is written, or appended to."""
+    """A file open for writing or appending."""
 
 
 class StarfishUpdater(_OfFileSystem, FileUpdater, AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read and written."""
+    """A file open for reading and writing."""
 
 
 KINDS = Kinds(StarfishReader, StarfishWriter, StarfishUpdater)
@@ -151,21 +152,21 @@ KINDS = Kinds(StarfishReader, StarfishWriter, StarfishUpdater)
 class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
     """Files striped over agents, by their paths.
 
-    What is written and closed is there for all at once; a file that is written anew replaces the one before in
-    one step, within a transaction when that ends. Directories are real: there may be empty ones. Any process may use
-    an instance, the child of a fork and whoever unpickles it too: each has connections of its own.
+    All clients see a file as soon as it is closed. A new file replaces the old one atomically, in a
+    transaction at the end of the transaction. Directories exist by themselves and can be empty. Any process
+    can use an instance, also after a fork or after unpickling: each process opens its own connections.
 
     Args:
-        agents: the agents, as HOST:PORT or HOST, in a list or with commas between them; those that the environment
-            names (STARFISH_AGENTS, config.toml, `starfish agents up`) if none are given.
-        key_file: the file of the cluster key, if it is not the usual one.
-        cache_bytes: memory for pages of all files of a process, 256 MiB without it.
-        block_bytes: block size of files that are made, 256 KiB without it.
-        auto_mkdir: whether directories that are missing are made when a file is.
-        storage_options: those of `fsspec.asyn.AsyncFileSystem`.
+        agents: the agents, as HOST:PORT or HOST, in a list or separated by commas. Default: the agents that
+            the environment names (STARFISH_AGENTS, config.toml, `starfish agents up`).
+        key_file: the file of the cluster key, if not the default file.
+        cache_bytes: size of the page cache for all files of a process. Default: 256 MiB.
+        block_bytes: block size of new files. Default: 256 KiB.
+        auto_mkdir: create missing directories for a new file.
+        storage_options: options of `fsspec.asyn.AsyncFileSystem`.
 
     Raises:
-        TypeError: there is no such storage option.
+        TypeError: A storage option is unknown.
     """
 
     protocol = "starfish"
@@ -188,7 +189,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         self.auto_mkdir = auto_mkdir
         self._options = SessionOptions(agents_of(agents), key_file, cache_bytes, block_bytes)
 
-    # What a path is.
+    # Paths and URLs.
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -197,7 +198,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         return split_url(stringify_path(path).removeprefix("starfish::"))[1]
 
     def unstrip_protocol(self, name: str) -> str:
-        """Return the URL of a path, with the agents if this instance has been given some."""
+        """Return the URL of a path, with the agents if they were passed to this instance."""
         return f"{SCHEME}{','.join(self._options.agents)}{self._strip_protocol(name)}"
 
     @staticmethod
@@ -209,7 +210,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The loop of the synchronous calls: after a fork, that of this process."""
+        """The event loop for synchronous calls; after a fork, a new loop of this process."""
         if self._pid != (here := os.getpid()):
             self._pid = here
             self._loop = None if self.asynchronous else get_loop()
@@ -224,7 +225,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         return await in_thread(lambda: call(self._session))
 
     async def _with_parents(self, path: str, make: Callable[[], Made]) -> Made:
-        """Make something, and the directories above it if they are missing and may be made."""
+        """Call `make`; if directories are missing and `auto_mkdir` is true, create them and retry."""
         try:
             return await in_thread(make)
         except FileNotFoundError:
@@ -233,7 +234,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         await self._makedirs(self._parent(path), exist_ok=True)
         return await in_thread(make)
 
-    # What is there.
+    # Attributes and directories.
 
     async def _info(self, path: str, **_: Any) -> Facts:
         path = self._strip_protocol(path)
@@ -243,7 +244,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         return self._facts_of(path, self._session.look(path, False))
 
     def _facts_of(self, path: str, facts: Facts) -> Facts:
-        """Return what is known of a path as others want it: of a link, what it leads to."""
+        """Return the attributes of a path in the form of fsspec; of a symbolic link, those of its target."""
         destination = facts["target"]
         if facts["kind"] == "link":
             try:
@@ -304,10 +305,10 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         detail: bool = False,
         **_: Any,
     ) -> AsyncIterator[tuple[str, Any, Any]]:
-        """Go through directories as `os.walk` does: links to directories are among them, and not entered.
+        """Walk directories as `os.walk` does: links to directories are listed, but not followed.
 
-        A directory that is gone when its turn comes is empty, unless `on_error` is `raise`; any other failure is
-        raised, so that nothing is missing of what is found.
+        A directory that was removed during the walk counts as empty, unless `on_error` is `raise`. Any other
+        failure is raised, so that the result is complete.
         """
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
@@ -320,7 +321,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
             elif on_error == "raise" or not isinstance(error, FileNotFoundError | NotADirectoryError):
                 raise
             listed = []
-        # A path that is no directory lists itself.
+        # The listing of a path that is not a directory contains only this path.
         named = {facts["name"].removeprefix(path).lstrip("/"): facts for facts in listed}
         directories = {name: facts for name, facts in named.items() if facts["type"] == "directory"}
         others = {name: facts for name, facts in named.items() if name not in directories}
@@ -328,7 +329,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if topdown:
             yield found
         deeper = None if maxdepth is None else maxdepth - 1
-        # Who is told of a directory before what is in it may take it out.
+        # With `topdown`, the caller may remove directories from the list to skip them.
         for facts in [directories[name] for name in found[1] if deeper != 0]:
             if not facts["islink"]:
                 async for below in self._walk(facts["name"], deeper, topdown, on_error, detail):
@@ -339,7 +340,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _find(
         self, path: str, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any
     ) -> Any:
-        """Return what is below a path: without a slash in front if it has none, as pyarrow looks for it below it."""
+        """Return all paths below a path, with a leading slash only if it has one, as pyarrow requires."""
         found = await super()._find(path, maxdepth=maxdepth, withdirs=withdirs, **kwargs)
         if not path or path.startswith(("/", SCHEME)):
             return found
@@ -349,21 +350,21 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         return {name: {**facts, "name": name} for name, facts in named.items()}
 
     def _is_unfinished(self, path: str, facts: Facts) -> bool:
-        """Say whether a file is being written, or was not written to its end."""
+        """Return true if a file is being written, or was never completed."""
         return (
             is_hidden(path) and facts["kind"] == "file" and self._session.is_unfinished(path, facts["number"])
         )
 
     def created(self, path: str) -> datetime:
-        """Return when the file was made, in UTC."""
+        """Return the creation time of the file, in UTC."""
         return datetime.fromtimestamp(self.info(path)["created"], UTC)
 
     def modified(self, path: str) -> datetime:
-        """Return when the contents of the file were changed, in UTC."""
+        """Return the time of the last change of the contents, in UTC."""
         return datetime.fromtimestamp(self.info(path)["mtime"], UTC)
 
     def ukey(self, path: str) -> str:
-        """Return a text that changes with the contents of the path: number and version of the file."""
+        """Return a text that changes with the contents of the path: the number and version of the file."""
         facts = self.info(path)
         return f"{facts['ino']:016x}.{facts['version']}"
 
@@ -379,12 +380,12 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         return [Block(*block) for block in found]
 
     def blocks(self, path: str, offset: int = 0, length: int | None = None) -> list[Block]:
-        """Return where the bytes of a file are, so that what is to be done with them can be done there.
+        """Return where a range of a file is stored, so that programs can process data near their disks.
 
         Args:
             path: the file.
-            offset: the first byte that matters.
-            length: how many do; without it, all that come after.
+            offset: offset of the first byte of the range.
+            length: length of the range in bytes. Default: up to the end of the file.
         """
         blocks: list[Block] = sync(self.loop, self._blocks, path, offset, length)
         return blocks
@@ -406,7 +407,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         on_error: str = "return",
         **_: Any,
     ) -> list[Any]:
-        """Read ranges of files: of each file all at once, so that what is close together is fetched once."""
+        """Read ranges of files: all ranges of a file in one call, so that shared pages are fetched once."""
         if not isinstance(paths, list):
             raise TypeError("expected a list of paths")
         firsts = list(starts) if isinstance(starts, Iterable) else [starts] * len(paths)
@@ -439,7 +440,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         await self._write_anew(path, mode, lambda file: file.write(value))
 
     async def _write_anew(self, path: str, mode: str, write: Callable[[BinaryFile], object]) -> None:
-        """Write a file anew; within a transaction it gets its name when that ends."""
+        """Replace or create a file; in a transaction, rename it to its final name only at the end."""
         transaction = self.transaction if self._intrans else None
 
         def written() -> BinaryFile:
@@ -517,11 +518,11 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         compression: str | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Open a file as `AbstractFileSystem.open` says.
+        """Open a file, with the arguments of `AbstractFileSystem.open`.
 
-        Besides `rb`, `wb` and `ab` there are `xb` (it must not be there yet) and `r+b` (to be read and changed), each
-        with `+` or for text. What is written anew replaces the old file when it is closed, or when the transaction
-        ends; not at all if the block of a `with` ends with an exception.
+        Besides `rb`, `wb` and `ab`, the modes are `xb` (create; fails if the file exists) and `r+b` (read and
+        change); `+` and text modes are possible, too. A new file replaces the old one when it is closed, or
+        at the end of the transaction. If the block of a `with` ends with an exception, the old file stays.
         """
         text = {name: kwargs.pop(name) for name in ("encoding", "errors", "newline") if name in kwargs}
         autocommit = kwargs.pop("autocommit", not self._intrans)
@@ -600,7 +601,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         **_: Any,
     ) -> None:
         if maxdepth is not None:
-            raise NotImplementedError("rm with maxdepth: what is deeper keeps directories from being removed")
+            raise NotImplementedError("rm with maxdepth: directories with deeper entries cannot be removed")
         paths = await self._expand_path(path)
         if recursive:
             await self._each([self._rm_tree(one) for one in outermost(paths)], batch_size)
@@ -608,7 +609,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
             await self._each([self._rm_file(one) for one in paths], batch_size)
 
     async def _rm_tree(self, path: str) -> None:
-        """Remove a path with all that is below it, hidden files too."""
+        """Remove a path and everything below it, including hidden files."""
         if (await self._ask(lambda session: session.look(path, False)))["kind"] != "directory":
             await self._rm_file(path)
             return
@@ -621,7 +622,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
         await _run_coros_in_chunks(calls, batch_size=batch_size or self.batch_size)
 
     async def _glob(self, path: str, maxdepth: int | None = None, **kwargs: Any) -> Any:
-        """Find what a pattern matches; what is called exactly as it is written is meant by it alone."""
+        """Find the paths that match a pattern. If a file has exactly this name, return only this file."""
         exact = self._strip_protocol(path)
         if has_magic(path) and await self._exists(exact):
             return {exact: await self._info(exact)} if kwargs.get("detail") else [exact]
@@ -639,10 +640,10 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _mv(
         self, path1: str | list[str], path2: str | list[str], recursive: bool = False, **_: Any
     ) -> None:
-        """Move files and directories, each in one step; into a directory if that is what `path2` is.
+        """Move files and directories, each atomically. If `path2` is a directory, move them into it.
 
-        A name that ends with a slash and is missing is that of a directory: one that is moved gets the name, files
-        are moved into it.
+        If `path2` ends with a slash and does not exist, it names a directory: a moved directory gets this
+        name, and files are moved into a new directory of this name.
         """
         one = self._strip_protocol(path1) if isinstance(path1, str) else None
         sources = [one] if one and not has_magic(one) else await self._expand_path(path1)
@@ -665,7 +666,7 @@ class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
 
 def copy(source: Any, target: Any, size: int, callback: Callback) -> None:
-    """Copy all that a file has to another, and tell how far that is."""
+    """Copy the contents of a file to another, and report progress to `callback`."""
     callback.set_size(size)
     while piece := source.read(PIECE_BYTES):
         target.write(piece)
@@ -673,14 +674,14 @@ def copy(source: Any, target: Any, size: int, callback: Callback) -> None:
 
 
 def outermost(paths: list[str]) -> list[str]:
-    """Return the paths without those that are below others of them."""
+    """Return the paths that are not below other paths in the list."""
     given = set(paths)
     return [path for path in paths if given.isdisjoint(map(str, PurePosixPath(path).parents))]
 
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """Write a local file, which gets its name when it is whole; what is no ordinary file is written as it is."""
+    """Write a regular local file under a hidden name, and rename it; write to other files directly."""
     place = os.path.realpath(path)
     if os.path.exists(place) and not os.path.isfile(place):
         with open(place, "wb") as file:

@@ -1,4 +1,4 @@
-"""Machines: descriptions in which every number says where it comes from."""
+"""Machines: descriptions in which every value has a source."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class _Facts(TypedDict):
 class Machine:
     """A machine that can be simulated.
 
-    Make one with `Machine.load`, or from text of your own: ``Machine("mine", text)``. A machine is a value: two
-    of the same name and text are equal, and it can be pickled and sent to another computer.
+    Create a machine with `Machine.load`, or from a text: ``Machine("mine", text)``. A machine is a value:
+    machines with the same name and text are equal, and a machine can be pickled and sent to another computer.
 
     Raises:
-        InvalidError: The text is not a possible description; the message names line and remedy.
+        InvalidError: The text is not a valid description; the message contains the line and the remedy.
     """
 
     name: str
-    """What tables and messages call it."""
+    """Name of the machine in tables and messages."""
 
     text: str
-    """The description: TOML, as in the files that ``starfish machines NAME`` prints."""
+    """The description in TOML, as ``starfish machines NAME`` prints it."""
 
     def __post_init__(self) -> None:
         self._facts()
 
     @classmethod
     def load(cls, name_or_path: str, overrides: Mapping[str, object] | None = None) -> Machine:
-        """Load a machine that is built in (see `Machine.names`), or the TOML file at a path ending in ``.toml``.
+        """Load a built-in machine (see `Machine.names`), or the TOML file at a path that ends in ``.toml``.
 
         Args:
             name_or_path: For example ``"starfish-1996"`` or ``"mine.toml"``.
@@ -53,7 +53,7 @@ class Machine:
                 "disks.model": "streaming-20", "network.link_bandwidth": "400e6 B/s"}``.
 
         Raises:
-            InvalidError: There is no such machine or key, or a value is impossible.
+            InvalidError: The machine or a key does not exist, or a value is invalid.
             FileError: The file cannot be read.
         """
         text = _native.machine_text(name_or_path)
@@ -61,34 +61,34 @@ class Machine:
 
     @staticmethod
     def names() -> list[str]:
-        """List the machines that are built in."""
+        """Return the names of the built-in machines."""
         return _native.machine_names()
 
     def replace(self, overrides: Mapping[str, object]) -> Machine:
-        """Return this machine with other values, as in `Machine.load`."""
+        """Return this machine with some values replaced, as in `Machine.load`."""
         return Machine(self.name, _native.replace_values(self.text, _file(self.name), pairs(overrides)))
 
     def __getitem__(self, key: str) -> Any:
-        """Return the value at a dotted key, as it is written: ``machine["processor.clock"]`` is ``"50 MHz"``.
+        """Return the value at a dotted key as written: ``machine["processor.clock"]`` is ``"50 MHz"``.
 
         Raises:
-            KeyError: There is no such value.
+            KeyError: The value does not exist.
         """
         found = self._at(key)
         return found["value"] if isinstance(found, dict) and "value" in found else found
 
     def source(self, key: str) -> str | None:
-        """Tell where the value at a dotted key comes from; ``None`` if the description need not say.
+        """Return the source of the value at a dotted key; ``None`` if the description states none.
 
         Raises:
-            KeyError: There is no such value.
+            KeyError: The value does not exist.
         """
         found = self._at(key)
         return found.get("source") if isinstance(found, dict) else None
 
     @property
     def title(self) -> str:
-        """What the description calls the machine."""
+        """Title of the machine in the description."""
         return self._facts()["title"]
 
     @property
@@ -108,31 +108,31 @@ class Machine:
 
     @property
     def disk_model(self) -> str:
-        """Name or path of the description of the disks; ``"memory"`` if they take no time."""
+        """Name or path of the description of the disks; ``"memory"`` if disk accesses take no time."""
         return self._facts()["disk_model"]
 
     @property
     def clock_hz(self) -> int:
-        """Cycles per second of every node's processor."""
+        """Cycles per second of the processor of each node."""
         return self._facts()["clock_hz"]
 
     @property
     def network(self) -> str:
-        """What joins the nodes: ``"torus"``, ``"switch"`` or ``"constant"``."""
+        """Kind of the network between the nodes: ``"torus"``, ``"switch"`` or ``"constant"``."""
         return self._facts()["network"]
 
     @property
     def link_bytes_per_s(self) -> int | None:
-        """Rate of a network link in each direction, in bytes per second; ``None`` if there is no limit."""
+        """Bandwidth of a network link in each direction, in bytes per second; ``None`` if unlimited."""
         return self._facts()["link_bytes_per_s"]
 
     @property
     def bus_bytes_per_s(self) -> int | None:
-        """Rate of a bus between disks and I/O node, in bytes per second; ``None`` if there is no limit."""
+        """Bandwidth of a bus between disks and I/O node, in bytes per second; ``None`` if unlimited."""
         return self._facts()["bus_bytes_per_s"]
 
     def __repr__(self) -> str:
-        """Say what it is in a line."""
+        """Return a description in one line."""
         return (
             f"<Machine {self.name}: {self.compute_nodes} compute nodes, {self.io_nodes} I/O nodes, "
             f"{self.disks} disks ({self.disk_model}), {self.network}>"
@@ -156,12 +156,12 @@ def _facts(text: str, name: str) -> _Facts:
 
 
 def _file(name: str) -> str:
-    """Return what messages call the file of this machine."""
+    """Return the name of the file of this machine for messages."""
     return name if name.endswith(".toml") else f"{name}.toml"
 
 
 def pairs(overrides: Mapping[str, object] | None) -> list[tuple[str, str]]:
-    """Write values as TOML does: true and false, numbers, text."""
+    """Return the overrides as pairs of key and text; booleans as in TOML."""
 
     def written(value: object) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Jobs that share disks on a simulated machine, as `starfish merge` does them."""
+"""Simulation of jobs that share disks, as by the command `starfish merge`."""
 
 from __future__ import annotations
 
@@ -29,37 +29,39 @@ def simulate_merges(
     progress: Progress = False,
     **options: Unpack[MergeOptions],
 ) -> pd.DataFrame:
-    """Merge runs on disks that several jobs share, simulated, and see whether one of them races ahead.
+    """Simulate jobs that merge runs on shared disks, and measure whether one job races ahead.
 
-    Any option may have several values, and there is a row for each combination: ``simulate_merges(policy=[2, 3],
-    jobs=range(1, 6))`` has ten. The last option varies fastest. The same arguments give the same table, always and
-    everywhere.
+    Any option can have several values, and the table has a row for each combination: ten rows for
+    ``simulate_merges(policy=[2, 3], jobs=range(1, 6))``. The last option varies fastest. Equal arguments
+    return equal tables on every computer.
 
     Args:
-        machine: A machine, or the name or path of one, as in `Machine.load`. It gets a compute node for each
-            job, and the shared disks.
+        machine: A machine, or the name or path of one, as in `Machine.load`. The simulated machine has a
+            compute node for each job, and the shared disks.
         overrides: Values of the machine to replace, as in `Machine.load`.
-        trials: Runs of each combination, which differ in all that is random.
-        seed: Where all randomness comes from.
-        rows: ``"cells"`` for a row for each combination, ``"trials"`` for one for each run.
-        threads: Trials to run at a time; without this one for each processor.
-        progress: ``True`` for a bar, or a function that is called with how many trials are done and of how many.
-        options: What is chosen of the jobs, by the names in `MergeOptions`, which are those of plans: ``kind``,
-            ``policy``, ``jobs``, ``disks``, ``scheduling``, ``buffer_blocks`` and others, each a value or several.
+        trials: Number of runs of each combination, with different random numbers.
+        seed: Seed of all random numbers.
+        rows: ``"cells"`` for a row for each combination, ``"trials"`` for a row for each run.
+        threads: Number of concurrent trials. Default: the number of processors.
+        progress: ``True`` for a progress bar, or a function that is called with the numbers of completed and
+            of all trials.
+        options: Options of the jobs, by their names in `MergeOptions` and in plans: ``kind``, ``policy``,
+            ``jobs``, ``disks``, ``scheduling``, ``buffer_blocks`` and others, each with one or several
+            values.
 
     Returns:
-        What was chosen comes first, and ``elapsed_s`` (mean, until all jobs are done, in seconds) last. Between
-        them are ``cv`` (its coefficient of variation, a fraction), ``ci95_s`` (half the width of its 95 %
-        confidence interval),
-        ``first_s`` (when the first job is done), ``read_ms`` and ``write_ms`` (what a block takes to read and to
-        write), ``ratio`` (of the latter to the former), ``pending_writes_most`` and ``pending_blocks_most`` (the
-        longest queue of writes at a disk), ``disk_movements``, utilisations, ``messages``, ``events`` and ``digest``
-        as `run` has them. Unlimited buffers are missing.
+        The options come first, and ``elapsed_s`` (mean time until all jobs are done, in seconds) last.
+        Between them are ``cv`` (its coefficient of variation, a fraction), ``ci95_s`` (half the width of its
+        95 % confidence interval), ``first_s`` (time until the first job is done), ``read_ms`` and
+        ``write_ms`` (time to read and to write a block), ``ratio`` (of ``write_ms`` to ``read_ms``),
+        ``pending_writes_most`` and ``pending_blocks_most`` (the longest queue of writes at a disk),
+        ``disk_movements``, utilisations, ``messages``, ``events`` and ``digest`` as in `run`. For unlimited
+        buffers, ``buffer_blocks`` is missing.
 
     Raises:
-        InvalidError: Something makes no sense; nothing has been run then.
+        InvalidError: An argument is invalid; nothing was run.
         FileError: A description cannot be read.
-        SimulationError: A run failed, or moved a wrong byte.
+        SimulationError: A run failed, or transferred wrong data.
     """
     machine = Machine.load(machine) if isinstance(machine, str) else machine
     ask = {

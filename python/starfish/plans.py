@@ -1,4 +1,4 @@
-"""Running plans: here, in parts elsewhere, or on a Dask cluster; and the table of their results."""
+"""Running plans on this computer, on a Dask cluster, or in parts; and the table of their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Rows = Literal["cells", "trials"]
-"""What a row of a table is: ``"cells"``, a combination, or ``"trials"``, one run of it."""
+"""Contents of a row of a table: ``"cells"`` for a combination, ``"trials"`` for one run of it."""
 
 
 def run(
@@ -31,40 +31,42 @@ def run(
     threads: int | None = None,
     progress: Progress = False,
 ) -> pd.DataFrame:
-    """Run all trials of a plan, over all cores or on a Dask cluster, and return the table of the results.
+    """Run all trials of a plan, on all cores or on a Dask cluster, and return the table of the results.
 
-    The same plan gives the same table, wherever and in whatever order its trials are run.
+    Equal plans return equal tables, wherever and in whatever order their trials are run.
 
     Args:
-        plan: A plan, the path of its TOML file, or several of either; trials they share are run once.
-        rows: ``"cells"`` for a row for each combination, ``"trials"`` for one for each run of it.
-        journal: A file in which every trial is kept as soon as it is done. Trials that it has already are not run
-            again, so a run that was interrupted goes on where it was. One process at a time can use it.
-        client: A ``distributed.Client``: the trials are run in shards by the workers of its cluster, which need
-            this package in the same version, and machine files that the plan names at the same paths. A shard
-            whose worker dies is run by another.
-        shards: How many parts to make for a cluster; without this four for each thread of it. A shard that is
-            under way cannot be stopped, and what was done of it is lost when its worker dies.
-        threads: Trials to run at a time on this computer; without this one for each processor.
-        progress: ``True`` for a bar, or a function that is called with how many trials are done and of how many.
+        plan: A plan, the path of its TOML file, or several of either. Trials that plans share are run once.
+        rows: ``"cells"`` for a row for each combination, ``"trials"`` for a row for each run.
+        journal: A file to which each trial is written as soon as it is done. Trials in the journal are not
+            run again, so an interrupted run can be resumed. Only one process at a time can use a journal.
+        client: A ``distributed.Client``: the workers of its cluster run the trials in shards. They need the
+            same version of this package, and the machine files of the plan at the same paths. If a worker
+            dies, another worker runs its shard.
+        shards: Number of shards for a cluster. Default: four for each thread of the cluster. A running shard
+            cannot be stopped, and its results are lost if its worker dies.
+        threads: Number of concurrent trials on this computer. Default: the number of processors.
+        progress: ``True`` for a progress bar, or a function that is called with the numbers of completed and
+            of all trials.
 
     Returns:
         One row for each cell, in the order of the plan. Columns: ``plan``, ``variant``, ``pattern``,
-        ``throughput_mib_s`` (mean, in MiB/s), then what else was chosen; ``cv`` (its coefficient of variation, a
-        fraction), ``ci95_mib_s`` (half the width of its 95 % confidence interval), ``disk_movements`` (mean, of
-        all disks), ``disk_utilisation`` and its like (mean of all of a kind, a fraction of the time) and
-        ``disk_utilisation_max`` (the busiest), ``messages``, ``events``, ``virtual_s`` (mean simulated time,
-        seconds), ``digest`` (equal for equal runs). What there is none of is missing; a column of whole numbers
-        in which something is missing has the type ``Int64``.
+        ``throughput_mib_s`` (mean, in MiB/s), then the other choices; ``cv`` (its coefficient of variation, a
+        fraction), ``ci95_mib_s`` (half the width of its 95 % confidence interval), ``disk_movements`` (mean,
+        of all disks), ``disk_utilisation`` and other utilisations (mean of all devices of a kind, a fraction
+        of the time), ``disk_utilisation_max`` (of the busiest disk) and others, ``messages``, ``events``,
+        ``virtual_s`` (mean simulated time, seconds), ``digest`` (equal for equal runs). Values that do not
+        exist are missing; a column of integers with missing values has the type ``Int64``.
 
-        Plans of jobs that share disks have no pattern, and ``elapsed_s`` (mean, until all jobs are done, in seconds)
-        instead of ``throughput_mib_s``; with it come the columns of `simulate_merges`.
+        Tables of jobs that share disks have no ``pattern``. Instead of ``throughput_mib_s`` they have
+        ``elapsed_s`` (mean time until all jobs are done, in seconds) and the other columns of
+        `simulate_merges`.
 
     Raises:
-        InvalidError: A plan makes no sense; nothing has been run then.
-        FileError: A file cannot be read or written, or another run is using the journal: one of another process,
-            or one that was interrupted in this process and has not come to the end of its trials.
-        SimulationError: Trials failed; those that did not are in the journal.
+        InvalidError: A plan is invalid; nothing was run.
+        FileError: A file cannot be read or written, or another run uses the journal: a run of another
+            process, or an interrupted run of this process whose trials have not ended yet.
+        SimulationError: Trials failed; the journal contains the other trials.
     """
     plans = as_plans(plan)
     rows_are_trials = of_trials(rows)
@@ -78,46 +80,46 @@ def run(
             except ModuleNotFoundError as error:
                 if error.name not in ("dask", "distributed"):
                     raise
-                what = "client: Dask is missing here: pip install dask distributed"
+                what = "client: Dask is not installed: pip install dask distributed"
                 raise InvalidError(what) from error
             parts = cluster.run(client, plans, path, shards, report)
     return _table(plans, parts, rows_are_trials)
 
 
 def split(plan: Plans, shards: int) -> list[Shard]:
-    """Split plans into at most so many shards of about equal length: for other schedulers than Dask's.
+    """Split plans into at most `shards` shards of about equal run time, for schedulers other than Dask's.
 
     Args:
         plan: As in `run`.
-        shards: How many; none of them is empty, so there may be fewer.
+        shards: Maximum number of shards. No shard is empty, so the number can be smaller.
 
     Raises:
-        InvalidError: A plan makes no sense.
+        InvalidError: A plan is invalid.
     """
     plans = as_plans(plan)
     return shards_of(plans, _native.missing_trials(texts(plans), None), shards)
 
 
 def merge(plan: Plans, parts: Iterable[str], *, rows: Rows = "cells") -> pd.DataFrame:
-    """Make the table of `run` from what came of shards, in any order; repetitions do not matter.
+    """Return the table of `run` from the outcomes of shards, in any order; repeated outcomes are ignored.
 
     Args:
         plan: The plans that were split.
-        parts: What `Shard.run` returned, or the text of a journal.
+        parts: Results of `Shard.run`, or texts of journals.
         rows: As in `run`.
 
     Raises:
         InvalidError: Trials are missing, or were run by another version of Starfish.
-        SimulationError: There are two different outcomes of a trial.
+        SimulationError: Two outcomes of the same trial differ.
     """
     return _table(as_plans(plan), list(parts), of_trials(rows))
 
 
-# Text is left to pandas: its type for it depends on its version.
+# pandas chooses the type for text, which depends on its version.
 _DTYPES = {"integer": "int64", "number": "float64", "flag": "bool", "text": None}
-# Those of either kind of plans.
+# First columns of tables of both kinds of plans.
 _FIRST = ("plan", "variant", "pattern")
-# What only some of several plans vary, the rows of the others lack.
+# If only some plans vary a value, rows of the other plans lack it.
 _DTYPES_WITH_MISSING = {**_DTYPES, "integer": "Int64", "flag": "boolean"}
 
 
@@ -126,7 +128,7 @@ def _table(plans: tuple[Plan, ...], parts: list[str], rows_are_trials: bool) -> 
 
 
 def data_frame(columns: list[tuple[str, str, list[Any]]], names: Sequence[str]) -> pd.DataFrame:
-    """Return the table of columns with their kinds and values; those of these names come first."""
+    """Return a table of columns (name, kind and values); the columns in `names` come first."""
     table: dict[str, Any] = {
         name: pd.Series(values, dtype=cast(Any, _dtype(kind, values))) for name, kind, values in columns
     }
@@ -138,7 +140,7 @@ def _dtype(kind: str, values: list[Any]) -> str | None:
 
 
 def of_trials(rows: str) -> bool:
-    """Return whether the rows of a table are trials."""
+    """Return true if each row of a table is a trial."""
     if rows not in ("cells", "trials"):
         raise InvalidError(f"rows: {rows!r} is neither 'cells' nor 'trials'")
     return rows == "trials"

@@ -1,4 +1,4 @@
-"""Showing how far a run has come."""
+"""Progress of a run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from contextlib import contextmanager
 from typing import Any
 
 Report = Callable[[int, int], object]
-"""Called with how many trials are done, and of how many; an exception it raises ends the run."""
+"""Called with the numbers of completed and of all trials. If it raises an exception, the run ends."""
 
 Progress = bool | Report
-"""``True`` shows a bar (with tqdm, if that is installed), ``False`` nothing; a function is called instead."""
+"""``True`` shows a progress bar (with tqdm, if installed), ``False`` shows nothing; a function is called
+instead."""
 
 
 @contextmanager
 def reporting(progress: Progress, what: str) -> Iterator[Report | None]:
-    """Give the function that shows progress as asked for, and clear up when the run is over."""
+    """Yield the function that reports progress, and close the progress bar after the run."""
     if callable(progress):
         yield progress
     elif not progress:
@@ -31,7 +32,7 @@ def reporting(progress: Progress, what: str) -> Iterator[Report | None]:
 
 
 class _Bar:
-    """A bar of tqdm, or else a line on standard error that is written over."""
+    """A progress bar of tqdm, or otherwise a line on standard error that is overwritten."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -1,7 +1,7 @@
-"""Connections to agents: one for each process and set of options, made when it is needed first.
+"""Connections to agents: one for each process and set of options, opened at the first use.
 
-A connection is a thread, so the child of a fork has none: it makes its own. What is handed from process to process,
-by pickling or by a fork, are the options.
+A connection has a thread, so a forked process cannot use the connections of its parent, and opens its own.
+Processes pass only options to others, by pickling or by a fork.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from starfish import _native
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# How many calls of coroutines may wait at the same time: a thread that waits costs little.
+# Maximum number of coroutine calls that wait concurrently, each in a thread: a waiting thread costs little.
 WAITING = 64
 
 SCHEME = "starfish://"
@@ -29,12 +29,12 @@ SCHEME = "starfish://"
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """Which agents, and how to talk to them.
+    """Agents, and settings of the connection to them.
 
-    agents: as HOST:PORT or HOST; those that the environment names if there are none here.
-    key_file: the file of the cluster key, if it is not the usual one.
-    cache_bytes: memory for pages of all files, 256 MiB without it.
-    block_bytes: block size of files that are made, 256 KiB without it.
+    agents: agents as HOST:PORT or HOST; if empty, the agents that the environment names.
+    key_file: file of the cluster key, if not the default file.
+    cache_bytes: size of the page cache for all files. Default: 256 MiB.
+    block_bytes: block size of new files. Default: 256 KiB.
     """
 
     agents: tuple[str, ...] = ()
@@ -43,9 +43,9 @@ class SessionOptions:
     block_bytes: int | None = None
 
     def session(self) -> _native.FileSession:
-        """Return the connection of this process."""
+        """Return the connection of this process, opening it at the first use."""
         while True:
-            # Who was connecting for all may have been interrupted.
+            # Retry if the thread that was connecting for all callers was interrupted.
             with contextlib.suppress(CancelledError):
                 return _here.session(self)
 
@@ -63,13 +63,13 @@ class SessionOptions:
 
 
 def agents_of(agents: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names of agents, which may be in one text with commas between them."""
+    """Return the names of agents, from a list or from a text with commas between the names."""
     names = agents.split(",") if isinstance(agents, str) else agents or ()
     return tuple(name.strip() for name in names if name.strip())
 
 
 def split_url(url: str) -> tuple[tuple[str, ...], str]:
-    """Return the agents and the path of a URL, or of a path alone: `/dir/f`, without a slash at its end."""
+    """Return the agents and the path of a URL or path; the path is `/dir/f`, without a trailing slash."""
     if "\0" in url:
         raise ValueError(f"{url!r}: a path has no null bytes")
     agents: tuple[str, ...] = ()
@@ -80,21 +80,21 @@ def split_url(url: str) -> tuple[tuple[str, ...], str]:
 
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what a call gives that waits, without keeping the event loop from its work."""
+    """Run a blocking call in a thread and return its result, without blocking the event loop."""
     return await asyncio.get_running_loop().run_in_executor(_here.threads, lambda: call(*args, **kwargs))
 
 
 class _Here:
-    """What this process has."""
+    """Connections and threads of this process."""
 
     def __init__(self) -> None:
-        # Nobody connects, or waits for who does, while holding it.
+        # No thread connects, or waits for a connection, while it holds the lock.
         self.lock = threading.Lock()
         self.sessions: dict[SessionOptions, Future[_native.FileSession]] = {}
         self.threads = ThreadPoolExecutor(WAITING, "starfish")
 
     def session(self, options: SessionOptions) -> _native.FileSession:
-        """Return the connection of these options: who asks first makes it, and others wait for what comes of that."""
+        """Return the connection with these options: the first caller opens it, and others wait."""
         shared = self.sessions.get(options) or self._connect(options)
         return shared.result()
 
@@ -117,14 +117,14 @@ class _Here:
         return shared
 
     def finish(self) -> None:
-        """Write out what was written behind, and end each connection, whatever becomes of the others."""
+        """Write out buffered writes and close each connection, even if others fail."""
         sessions, self.sessions = self.sessions, {}
         for session in sessions.values():
             try:
                 if session.done():
                     session.result().finish()
             except OSError:
-                # Nobody is there to catch it.
+                # At exit, no code can catch the exception, so print it.
                 traceback.print_exc()
 
 
@@ -132,13 +132,14 @@ _here = _Here()
 
 
 def _begin_anew() -> None:
-    # What the parent had belongs to it: a lock may be taken for ever here.
+    # Connections and locks belong to the parent: a lock held at the fork would never be released in the
+    # child.
     global _here
     _here = _Here()
 
 
 def _finish() -> None:
-    # It may have been born in a fork.
+    # Use the current `_here`: a fork may have replaced it.
     _here.finish()
 
 

@@ -1,4 +1,4 @@
-"""Plans as values, and shards: the parts of them that are run elsewhere."""
+"""Plans as values, and shards: parts of plans that can be run on any computer."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ class _Facts(TypedDict):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
-    """What is to be simulated: a TOML text, in which every combination of what is listed is a cell.
+    """A plan of simulations: a TOML text. Each combination of the listed values is a cell.
 
-    Load one with `Plan.load`, or write it: ``Plan('name = "mine" ...')``. A plan is a value, like a `Machine`.
+    Load a plan with `Plan.load`, or create it from a text: ``Plan('name = "mine" ...')``. A plan is a value,
+    like a `Machine`.
 
     Raises:
-        InvalidError: It makes no sense; the message names file, line and remedy.
-        FileError: A machine's file that it names cannot be read.
+        InvalidError: The plan is invalid; the message contains the file, the line and the remedy.
+        FileError: A machine file that the plan names cannot be read.
     """
 
     text: str
     """The plan, in TOML."""
 
     file: str = "plan.toml"
-    """What messages call it; paths of machines in it are relative to its folder."""
+    """Name of the file in messages. Paths of machine files in the plan are relative to its folder."""
 
     def __post_init__(self) -> None:
         self._facts()
@@ -48,8 +49,8 @@ class Plan:
         """Load a plan from its file.
 
         Raises:
-            InvalidError: It makes no sense; the message names file, line and remedy.
-            FileError: The file, or one that it names, cannot be read.
+            InvalidError: The plan is invalid; the message contains the file, the line and the remedy.
+            FileError: The file, or a machine file that the plan names, cannot be read.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -61,12 +62,12 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the plan."""
         return self._facts()["name"]
 
     @property
     def title(self) -> str:
-        """What it is about, in a line; may be empty."""
+        """Title of the plan, one line; can be empty."""
         return self._facts()["title"]
 
     @property
@@ -76,7 +77,7 @@ class Plan:
 
     @property
     def seed(self) -> int:
-        """Where all randomness comes from."""
+        """Seed of all random numbers."""
         return self._facts()["seed"]
 
     @property
@@ -85,7 +86,7 @@ class Plan:
         return self._facts()["cells"]
 
     def __repr__(self) -> str:
-        """Say what it is in a line."""
+        """Return a description in one line."""
         return f"<Plan {self.name}: {self.cells} cells, {self.trials} trials of each>"
 
     def _facts(self) -> _Facts:
@@ -93,32 +94,33 @@ class Plan:
 
 
 Plans = Plan | str | os.PathLike[str] | Sequence[Plan | str | os.PathLike[str]]
-"""One plan or several, each itself or the path of its file."""
+"""One or several plans; each is a `Plan` or the path of its file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Shard:
-    """A part of what plans ask for: some of their trials.
+    """A part of plans: some of their trials.
 
-    A shard is a value, which can be pickled and run anywhere, also twice: a trial's outcome depends on nothing but
-    the plan. `split` makes shards, and `merge` makes a table of what comes of them.
+    A shard is a value, which can be pickled and run on any computer, also more than once: the outcome of a
+    trial depends only on the plan. `split` creates shards, and `merge` creates a table from their outcomes.
     """
 
     plans: tuple[Plan, ...]
-    """The plans it is a part of."""
+    """The plans with these trials."""
 
     trials: tuple[str, ...]
-    """The keys of its trials: a hash of all that each depends on."""
+    """The keys of its trials: each key is a hash of everything on which the outcome of the trial depends."""
 
     def run(self, *, threads: int | None = None, progress: Progress = False) -> str:
-        """Run the trials, and return what came of them: text for `merge`, a line for each trial.
+        """Run the trials, and return their outcomes as a text for `merge`, with a line for each trial.
 
         Args:
-            threads: Trials to run at a time; without this one for each processor.
+            threads: Number of concurrent trials. Default: the number of processors.
             progress: As in `run`.
 
         Raises:
-            InvalidError: The plan means something else here: another version of Starfish, or of a machine's file.
+            InvalidError: The plan differs on this computer: another version of Starfish, or of a machine
+                file.
             SimulationError: A trial failed.
         """
         with reporting(progress, "simulating") as report:
@@ -126,12 +128,12 @@ class Shard:
             return all_of(_native.run_trials(texts(self.plans), keys, None, thread_count(threads), report))
 
     def __repr__(self) -> str:
-        """Say what it is in a line."""
+        """Return a description in one line."""
         return f"<Shard of {', '.join(plan.name for plan in self.plans)}: {len(self.trials)} trials>"
 
 
 def as_plans(plan: Plans) -> tuple[Plan, ...]:
-    """Load those plans that are given by their paths."""
+    """Return the plans, loading those that are given by their paths."""
     if isinstance(plan, (Plan, str, os.PathLike)):
         plan = [plan]
     plans = tuple(each if isinstance(each, Plan) else Plan.load(each) for each in plan)
@@ -141,13 +143,13 @@ def as_plans(plan: Plans) -> tuple[Plan, ...]:
 
 
 def shards_of(plans: tuple[Plan, ...], trials: Sequence[str], shards: int) -> list[Shard]:
-    """Deal trials, the long ones first, to so many shards."""
+    """Deal trials, sorted by descending run time, to at most `shards` shards."""
     shards = min(count("shards", shards, 1), len(trials))
     return [Shard(plans, tuple(trials[first::shards])) for first in range(shards)]
 
 
 def all_of(outcome: tuple[str, str | None]) -> str:
-    """Return what came of trials, none of which may have failed."""
+    """Return the outcomes of trials. Fails if a trial failed."""
     part, failed = outcome
     if failed is not None:
         raise SimulationError(failed)

@@ -1,4 +1,4 @@
-"""Experiments of the reports on a simulated machine, as `starfish simulate` does them."""
+"""Experiments of the reports on a simulated machine, as by the command `starfish simulate`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starfish.options import Options, Size
 from starfish.progress import Progress, reporting
 
 Names = str | Sequence[str]
-"""One name, or several; ``"all"`` stands for all there are."""
+"""One name or several; ``"all"`` stands for all names."""
 
 _FIRST = ("pattern", "method", "record_bytes")
 
@@ -34,44 +34,46 @@ def simulate(
     progress: Progress = False,
     **options: Unpack[Options],
 ) -> pd.DataFrame:
-    """Read or write a file on a simulated machine, and see how fast it would be.
+    """Simulate reading or writing a file on a machine, and return the throughput.
 
-    Where several values are given there is a row for each combination. The same arguments give the same table,
-    always and everywhere, except for the column ``wall_s``. All cores work at it, without the interpreter lock.
+    If arguments have several values, the table has a row for each combination. Equal arguments return equal
+    tables on every computer, except for the column ``wall_s``. The simulation uses all cores, without the
+    interpreter lock.
 
     Args:
-        pattern: Access patterns: r or w for reading or writing, then how the file is dealt to the compute nodes:
-            a (all of it to each), n (all of it to one), b (blocks) or c (cyclic), with two letters for the rows
-            and columns of a matrix. ``"rb"``, ``["rbb", "wcc"]``, ``"all"``.
+        pattern: Access patterns: r or w for reading or writing, then the distribution of the file over the
+            compute nodes: a (all data to each node), n (all data to one node), b (blocks) or c (cyclic), with
+            two letters for the rows and columns of a matrix. ``"rb"``, ``["rbb", "wcc"]``, ``"all"``.
         machine: A machine, or the name or path of one, as in `Machine.load`.
         overrides: Values of the machine to replace, as in `Machine.load`.
         method: Access methods: ``"traditional"``, ``"disk-directed"``, ``"two-phase"``.
         record: Bytes in a record of the file.
-        layout: How the file lies on each disk: ``"contiguous"`` or ``"random"``.
-        trials: Runs of each combination, which differ in all that is random.
-        seed: Where all randomness comes from.
-        threads: Trials to run at a time; without this one for each processor.
-        progress: ``True`` for a bar, or a function that is called with how many trials are done and of how many.
-        options: Whatever else is chosen, by the names in `Options`, which are those of plans: ``file_size``,
-            ``block``, ``outstanding``, ``scheduling``, ``page_cache`` and others. An option that one method only
-            has leaves the others alone.
+        layout: Order of the blocks of the file on each disk: ``"contiguous"`` or ``"random"``.
+        trials: Number of runs of each combination, with different random numbers.
+        seed: Seed of all random numbers.
+        threads: Number of concurrent trials. Default: the number of processors.
+        progress: ``True`` for a progress bar, or a function that is called with the numbers of completed and
+            of all trials.
+        options: Other options, by their names in `Options` and in plans: ``file_size``, ``block``,
+            ``outstanding``, ``scheduling``, ``page_cache`` and others. An option of one method does not
+            affect other methods.
 
     Returns:
-        One row for each combination of layout, record, pattern and method, in this order. Columns, of which
-        pattern, method and record come first and the throughput last:
-        ``throughput_mib_s`` (mean, in MiB/s), ``cv`` (its coefficient of variation, a
-        fraction), ``disk_movements`` (mean, of all disks), ``events`` (of all trials), ``virtual_s`` (mean
-        simulated time, seconds), ``wall_s`` (time it took here, seconds), ``digest`` (equal for equal runs), and
-        what was chosen: ``machine``, ``method``, ``layout``, ``pattern``, ``record_bytes``, ``trials``,
-        ``seed``, ``file_bytes``, ``shape``, ``grid``, ``block_bytes`` and the options.
+        One row for each combination of layout, record, pattern and method, in this order. The columns for
+        pattern, method and record come first, and the throughput comes last: ``throughput_mib_s`` (mean, in
+        MiB/s), ``cv`` (its coefficient of variation, a fraction), ``disk_movements`` (mean, of all disks),
+        ``events`` (of all trials), ``virtual_s`` (mean simulated time, seconds), ``wall_s`` (run time on this
+        computer, seconds), ``digest`` (equal for equal runs), and the choices: ``machine``, ``method``,
+        ``layout``, ``pattern``, ``record_bytes``, ``trials``, ``seed``, ``file_bytes``, ``shape``, ``grid``,
+        ``block_bytes`` and the options.
 
     Raises:
-        InvalidError: Something makes no sense; nothing has been run then.
+        InvalidError: An argument is invalid; nothing was run.
         FileError: A description cannot be read.
-        SimulationError: A run failed, or moved a wrong byte.
+        SimulationError: A run failed, or transferred wrong data.
     """
     if "set" in options:
-        raise InvalidError("set: a key of plans; write overrides={...} for values of the machine")
+        raise InvalidError("set: this is a key of plans; pass overrides={...} to replace values of the machine")
     machine = as_machine(machine, overrides)
     ask = {
         "machine_name": machine.name,
@@ -89,7 +91,7 @@ def simulate(
 
 
 def arranged(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return the table with these columns first and the main result last: pandas prints both ends of a wide table."""
+    """Return the table with these columns first and the main result last, where pandas shows them."""
     names = [name for name in names if name in table]
     result = next(name for name in ("throughput_mib_s", "elapsed_s") if name in table)
     between = (name for name in table.columns if name not in names and name != result)
@@ -97,14 +99,14 @@ def arranged(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def as_machine(machine: Machine | str, overrides: Mapping[str, object] | None) -> Machine:
-    """Load the machine if it is given by name or path, and replace values of it."""
+    """Return the machine, loading it if it is given by name or path, with the overrides applied."""
     if isinstance(machine, str):
         return Machine.load(machine, overrides)
     return machine.replace(overrides) if overrides else machine
 
 
 def thread_count(threads: int | None) -> int:
-    """Return how many trials to run at a time: as many as there are processors, unless told otherwise."""
+    """Return the number of concurrent trials: `threads`, or by default the number of processors."""
     return (os.cpu_count() or 1) if threads is None else count("threads", threads, 1)
 
 
@@ -125,7 +127,7 @@ def _bytes(what: str, size: Size) -> int:
 
 
 def count(what: str, number: int, least: int) -> int:
-    """Return the number if it is a whole one of 64 bits that is not too small."""
+    """Return the number if it is an integer of at least `least` and at most 64 bits."""
     most = 2**64 - 1
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
         raise InvalidError(f"{what}: expected a whole number of at least {least}, not {number!r}")

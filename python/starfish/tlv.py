@@ -1,20 +1,18 @@
-"""Recording what the threads of a Python program do, for the Thread Log Viewer.
+"""Recording activities of the threads of a Python program, for the Thread Log Viewer.
 
-A program says where its threads begin and end what they do, and gets a trace of it, which ``starfish view`` shows and
-``starfish trace`` sums up::
+A program calls functions of this module where its threads begin and end activities. The trace contains the
+times; ``starfish view`` shows it, and ``starfish trace`` summarises it::
 
     from starfish import tlv
 
     SORT = tlv.State("sort", colour=tlv.BLUE)
 
-    with tlv.recording("example"):  # example.tlv, or what the variable TLV_FILE says
-        with SORT:
-            tlv.tell(items=1000)
-            ...
+    with tlv.recording("example"): # example.tlv, or the file that TLV_FILE names with SORT:
+        tlv.tell(items=1000) ...
 
-Threads are recorded from their first state on, by their names. Where nothing is recorded, because nobody has begun
-or because of ``TLV=off`` in the environment, states, counters and flows do nothing. A process that is forked off, as
-those of ``multiprocessing`` may be, does not record until it begins itself, and has a file of its own then.
+Threads are recorded from their first state on, under their names. Without a recording, or with ``TLV=off`` in
+the environment, states, counters and flows have no effect. A forked process, for example of
+``multiprocessing``, does not record until it starts a separate recording, in another file.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ __all__ = [
 ]
 
 Colour = tuple[int, int, int]
-"""Red, green and blue, from 0 to 255 each."""
+"""Red, green and blue, each from 0 to 255."""
 
 RED: Colour = (0xD5, 0x5E, 0x00)
 ORANGE: Colour = (0xE6, 0x9F, 0x00)
@@ -67,31 +65,32 @@ _arguments: dict[str, int] = {}
 
 
 def start(name: str, file: str | os.PathLike[str] | None = None) -> Path | None:
-    """Begin to record this process, and this thread of it.
+    """Start to record this process, and add this thread to the recording.
 
-    The recording goes on until ``finish``, or until the process ends. There is one at a time.
+    The recording continues until ``finish``, or until the process ends. A process has one recording at a
+    time.
 
     Arguments:
-        name: What the recording is called. The file is ``NAME.tlv``, and replaced if it is there.
-        file: Another file, instead of that and of what the variable TLV_FILE says.
+        name: Name of the recording. The file is ``NAME.tlv``; an existing trace is replaced.
+        file: Path of the file, which overrides ``NAME.tlv`` and the variable TLV_FILE.
 
     Returns:
-        The file, or None if nothing is to be recorded.
+        The file, or None if recording is off.
 
     Raises:
-        InvalidError: There is a recording already, or a variable of the environment makes no sense.
-        FileError: The file cannot be made.
+        InvalidError: A recording is already in progress, or an environment variable is invalid.
+        FileError: The file cannot be created.
 
     """
     return _native.tlv_start(name, None if file is None else os.fspath(file))
 
 
 def finish() -> None:
-    """End the recording, and write what is left of it.
+    """End the recording, and write the remaining records.
 
     Raises:
-        InvalidError: There is none.
-        FileError: Not all could be written.
+        InvalidError: No recording is in progress.
+        FileError: Not all records could be written.
 
     """
     _native.tlv_finish()
@@ -99,7 +98,7 @@ def finish() -> None:
 
 @contextmanager
 def recording(name: str, file: str | os.PathLike[str] | None = None) -> Iterator[Path | None]:
-    """Record while the block is executed: ``start`` and ``finish``.
+    """Record while the block runs: calls ``start`` and ``finish``.
 
     Arguments:
         name: As for ``start``.
@@ -114,10 +113,11 @@ def recording(name: str, file: str | os.PathLike[str] | None = None) -> Iterator
 
 
 class State(ContextDecorator):
-    """What a thread can be in, from a begin to an end.
+    """A state of threads, such as an activity.
 
-    It is the context of a block, ``with SORT:``, or decorates a function, ``@SORT``. Several threads may be in it at
-    once, and a thread may be in it several times over. Two of the same name and category are the same state.
+    A state is the context of a block, ``with SORT:``, or decorates a function, ``@SORT``. Several threads can
+    be in a state concurrently, and a thread can enter a state again while it is in it. States with the same
+    name and category are the same state.
     """
 
     def __init__(self, name: str, *, category: str = "", colour: Colour | None = None) -> None:
@@ -139,20 +139,21 @@ class State(ContextDecorator):
 
 
 class Counter:
-    """A number over time, such as the length of a queue. Two of the same name are the same counter."""
+    """A number over time, such as the length of a queue. Counters with the same name are the same counter."""
 
     def __init__(self, name: str, *, unit: str = "") -> None:
         self._id = _native.tlv_counter(name, unit)
 
     def set(self, value: float) -> None:
-        """Say which value it has from now on."""
+        """Set the value of the counter."""
         _native.tlv_count(self._id, value)
 
 
 def tell(**arguments: float | str) -> None:
-    """Tell numbers and texts of the state that this thread began last and is in: ``tell(items=1000, file="a.txt")``.
+    """Add numbers and texts to the current state of this thread: ``tell(items=1000, file="a.txt")``.
 
-    Of a text 500 bytes are kept.
+    The current state is the one that the thread began last and has not ended. Texts are truncated to 500
+    bytes.
     """
     for name, value in arguments.items():
         number = _arguments.get(name)
@@ -162,20 +163,20 @@ def tell(**arguments: float | str) -> None:
 
 
 def name_thread(name: str) -> None:
-    """Record this thread from now on, by this name."""
+    """Record this thread from now on, under this name."""
     _native.tlv_thread(name)
 
 
 def new_flow() -> int:
-    """Return the number of a flow that no other has, here or in another process."""
+    """Return the number of a new flow, which is unique across processes."""
     return _native.tlv_flow()
 
 
 def flow_out(flow: int) -> None:
-    """Say that something leaves this thread: what arrives elsewhere by ``flow_in`` with the same number."""
+    """Record that a flow departs from this thread. Its arrival is a ``flow_in`` with the same number."""
     _native.tlv_flow_out(flow)
 
 
 def flow_in(flow: int) -> None:
-    """Say that something arrives that has left elsewhere by ``flow_out`` with the same number."""
+    """Record that a flow arrives at this thread. Its departure is a ``flow_out`` with the same number."""
     _native.tlv_flow_in(flow)

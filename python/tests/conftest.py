@@ -1,4 +1,4 @@
-"""Agents on this computer, for the tests of files."""
+"""Fixtures for the tests of striped files: agents on this computer."""
 
 import os
 import re
@@ -11,12 +11,12 @@ import pytest
 from starfish.fsspec import StarfishFileSystem
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# The program whose agents the tests talk to.
+# The `starfish` program, which runs the agents for the tests.
 PROGRAM = os.environ.get("STARFISH", str(ROOT / "target" / "debug" / "starfish"))
 
 
 def start(disk: Path) -> tuple[subprocess.Popen[str], str]:
-    """Start an agent at any free port, which ends with its input; return its process and its address."""
+    """Start an agent on a free port, which runs until its input is closed; return its process and address."""
     command = [
         PROGRAM,
         "agent",
@@ -36,7 +36,7 @@ def start(disk: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Append a skipped test to the list that `make test` prints at its end."""
+    """Append a skipped test to the list that `make test` prints at the end."""
     skipped = os.environ.get("STARFISH_SKIPPED")
     if skipped and report.skipped and isinstance(report.longrepr, tuple):
         with Path(skipped).open("a") as listed:
@@ -45,13 +45,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """Return the program whose agents these are."""
+    """Return the path of the `starfish` program."""
     return PROGRAM
 
 
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give agents and programs their own key, and hide the agents of the user."""
+    """Set a new key for agents and programs, and hide the agents of the user."""
     key = tmp_path_factory.mktemp("key") / "key"
     subprocess.run([PROGRAM, "key", "new", "--key", key], check=True, stdout=subprocess.DEVNULL)
     with pytest.MonkeyPatch.context() as patch:
@@ -62,7 +62,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def own_agent(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start an agent of the test's own."""
+    """Start an agent for one test only."""
     agent, address = start(tmp_path)
     yield agent, address
     agent.communicate(timeout=30)
@@ -70,7 +70,7 @@ def own_agent(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 @pytest.fixture(scope="session")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start three agents: their names as in a URL."""
+    """Start three agents; return their addresses as in a URL, separated by commas."""
     started = [start(tmp_path_factory.mktemp("disk")) for _ in range(3)]
     yield ",".join(address for _, address in started)
     for agent, _ in started:
@@ -85,7 +85,7 @@ def striped(agents: str) -> StarfishFileSystem:
 
 @pytest.fixture
 def folder(striped: StarfishFileSystem, request: pytest.FixtureRequest) -> str:
-    """Make an empty directory of the test's own."""
+    """Make an empty directory for one test only."""
     path = f"/{re.sub(r'[^a-z0-9_]', '-', request.node.name.lower())}"
     striped.makedirs(path)
     return path

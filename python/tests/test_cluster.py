@@ -1,4 +1,4 @@
-"""The same plan on a Dask cluster of two processes: the same table, whatever happens to them."""
+"""Plans on a Dask cluster of two processes: the table is the same as locally, even if workers die."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ method = "disk-directed"
 
 TRIALS = 3 * 3 * 2
 
-# distributed leaves files and sockets to the collector when workers die.
+# When workers die, distributed leaves files and sockets to the garbage collector, which warns.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -62,7 +62,7 @@ def plain() -> pd.DataFrame:
 
 
 def workers(client: Client) -> dict[str, int]:
-    """Address and process of each worker."""
+    """Return the address and the process ID of each worker."""
     return dict(client.run(os.getpid))
 
 
@@ -117,7 +117,7 @@ def test_all_but_the_failed_trial_are_in_the_journal(tmp_path: Path, monkeypatch
 
     journal = tmp_path / "journal"
     monkeypatch.setattr(_native, "run_trials", fail_once)
-    # Workers that are threads of this process, so that they fail here.
+    # The workers are threads of this process, so that the patched function runs in them.
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as threads,
         Client(threads) as client,
@@ -130,7 +130,7 @@ def test_all_but_the_failed_trial_are_in_the_journal(tmp_path: Path, monkeypatch
 def test_a_repeated_shard_and_a_killed_worker_do_not_change_the_table(
     client: Client, plain: pd.DataFrame
 ) -> None:
-    # One shard, run by each of the two workers.
+    # Each of the two workers runs the same shard.
     shards = starfish.split(PLAN, 6)
     twice = [
         client.submit(shards[0].run, workers=[worker], pure=False, threads=1) for worker in workers(client)
@@ -138,7 +138,7 @@ def test_a_repeated_shard_and_a_killed_worker_do_not_change_the_table(
     first, second = client.gather(twice)
     assert starfish.merge(PLAN, [first, second, *(shard.run() for shard in shards[1:])]).equals(plain)
 
-    # A worker is killed in the middle of a run.
+    # Kill a worker during a run.
     killed: list[int] = []
 
     def kill_one(done: int, total: int) -> None:
@@ -151,7 +151,7 @@ def test_a_repeated_shard_and_a_killed_worker_do_not_change_the_table(
     pd.testing.assert_frame_equal(table, plain)
 
 
-# The last one: it leaves one worker.
+# This test must be the last one, because it leaves only one worker.
 def test_a_retired_worker_does_not_change_the_table(client: Client, plain: pd.DataFrame) -> None:
     retired: list[str] = []
 

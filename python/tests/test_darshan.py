@@ -1,4 +1,4 @@
-"""Request logs of what Darshan has recorded."""
+"""Conversion of logs of Darshan to request logs."""
 
 import importlib.util
 import io
@@ -20,7 +20,7 @@ NEEDS_DARSHAN = pytest.mark.skipif(
 
 
 def example() -> Path:
-    """Return a log with extended tracing that comes with Darshan's package."""
+    """Return the path of a log with extended tracing from Darshan's package."""
     spec = importlib.util.find_spec("darshan")
     assert spec is not None
     assert spec.origin is not None
@@ -120,7 +120,8 @@ def test_a_log_that_darshan_marks_incomplete_causes_a_warning(
     tmp_path: Path,
 ) -> None:
     log = bytearray(example().read_bytes())
-    # The flags of modules that ran out of memory; DXT_POSIX has the second bit of the second byte.
+    # Set the flag of DXT_POSIX among the flags of modules that ran out of memory: the second bit of the
+    # second byte.
     log[21] |= 2
     (tmp_path / "partial.darshan").write_bytes(log)
     with pytest.warns(starfish.IncompleteWarning, match="2 requests are recorded, and Darshan ran out"):

@@ -1,4 +1,4 @@
-"""The examples print what they are said to print: the same words, and numbers that are nearly the same."""
+"""Examples: their output has the words of the recorded output, and numbers within a tolerance."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples" / "python"
 
-# Mechanisms and calibrated costs of the simulator may change a little without making an example wrong.
+# Relative tolerance: the mechanisms and calibrated costs of the simulator may change slightly.
 TOLERANCE = 0.1
 
 NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b")

@@ -69,7 +69,7 @@ def test_every_mode_behaves_as_in_python(url: str, tmp_path: Path) -> None:
 
 
 def change(file: IO[bytes], kind: float, number: int, data: bytes) -> object:
-    """Do something with an open file, and return what it says."""
+    """Make a random call on an open file, and return its result."""
     if kind < 0.25:
         return file.read(number % 5000 if number % 2 else number)
     if kind < 0.6:
@@ -158,7 +158,7 @@ def test_an_unclosed_new_file_is_discarded(
     files[0].write(b"er")
     with pytest.warns(ResourceWarning, match="unclosed file"):
         forget(files)
-    assert striped.cat_file(path) == b"older", "changes in place are kept, as in Python's own files"
+    assert striped.cat_file(path) == b"older", "changes in place are kept, as with Python's own files"
 
 
 def unzipped(data: bytes) -> bytes:
@@ -219,7 +219,7 @@ def test_opening_an_invalid_archive_raises_an_error(striped: StarfishFileSystem,
 
 
 class Stumbling:
-    """An open file of which one call goes wrong."""
+    """An open file, of which call number `at` of the method `name` raises `error`."""
 
     def __init__(self, file: Any, name: str, at: int, error: BaseException) -> None:
         self.file, self.name, self.at, self.error = file, name, at, error
@@ -271,7 +271,7 @@ def test_a_file_with_lost_writes_replaces_no_file(
             write()
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, path)
     assert striped.cat_file(path) == b"old"
-    # In a transaction the file before it has got its name.
+    # In a transaction, the other file, which was written first, has its final name.
     assert len(striped._session.entries(folder)) == 1 + in_transaction, "nothing hidden is left"
 
 
@@ -408,7 +408,7 @@ def test_other_processes_open_separate_connections(
         assert processes.submit(methodcaller("read"), file).result(60) == b"tents"
         with processes.submit(starfish.open, f"{url}/file", "rb").result(60) as theirs:
             assert theirs.read() == b"contents"
-        assert striped.cat_file(f"{folder}/file") == b"contents", "it is here, too, after all that"
+        assert striped.cat_file(f"{folder}/file") == b"contents", "the connection of this process still works"
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")

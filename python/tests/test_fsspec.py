@@ -1,4 +1,4 @@
-"""The tests of fsspec for its own file systems, and tests of what they leave out."""
+"""The tests of fsspec for file systems, and further tests."""
 
 import asyncio
 import errno
@@ -32,7 +32,7 @@ from starfish.fsspec import StarfishFileSystem
 
 
 class OnAgents(AbstractFixtures):  # type: ignore[misc]
-    """What fsspec's tests need to know."""
+    """Fixtures that the tests of fsspec require."""
 
     @pytest.fixture
     def fs(self, striped: StarfishFileSystem) -> StarfishFileSystem:
@@ -60,11 +60,11 @@ class TestPut(OnAgents, AbstractPutTests):  # type: ignore[misc]
 
 
 class TestPipe(OnAgents, AbstractPipeTests):  # type: ignore[misc]
-    """Whole contents."""
+    """Reads and writes of whole files."""
 
 
 class TestOpen(OnAgents, AbstractOpenTests):  # type: ignore[misc]
-    """Open files."""
+    """Operations on open files."""
 
 
 def test_a_url_names_agents_and_path(agents: str, striped: StarfishFileSystem) -> None:
@@ -173,7 +173,7 @@ def test_open_files_have_the_attributes_of_fsspec_files(
     assert striped.size(path) == len(data), "a file that was not closed is incomplete"
 
 
-# fsspec leaves the file of its cache open.
+# fsspec does not close the file of its cache.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_block_cache_of_fsspec_works(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
     path, data = f"{folder}/bc", os.urandom(3_000_000)
@@ -185,7 +185,7 @@ def test_the_block_cache_of_fsspec_works(striped: StarfishFileSystem, folder: st
         blocks = set(file.cache.blocks)
         assert blocks
     with cache.open(path, "rb") as file:
-        assert file.cache.blocks == blocks, "they are still there"
+        assert file.cache.blocks == blocks, "the cached blocks still exist"
         assert file.read() == data
     with fsspec.open(
         f"blockcache::{striped.unstrip_protocol(path)}", blockcache={"cache_storage": str(tmp_path / "b")}
@@ -231,7 +231,7 @@ def test_errors_have_the_types_and_errnos_of_python(striped: StarfishFileSystem,
         assert caught.value.errno == number
         assert caught.value.filename, caught.value
     assert not striped.exists(f"{folder}/sub/file/below")
-    assert striped.ls(f"{folder}/sub", detail=False) == [f"{folder}/sub/file"], "nothing hidden is left"
+    assert striped.ls(f"{folder}/sub", detail=False) == [f"{folder}/sub/file"], "no hidden file is left"
 
 
 def test_a_new_set_is_an_empty_directory(own_agent: tuple[subprocess.Popen[str], str], program: str) -> None:
@@ -371,7 +371,7 @@ def test_a_failed_get_leaves_the_old_local_file(
     striped: StarfishFileSystem, folder: str, tmp_path: Path
 ) -> None:
     class Full(Callback):  # type: ignore[misc]
-        """Fails when some of it is there."""
+        """Callback that fails after the first piece is copied."""
 
         def relative_update(self, inc: int = 1) -> None:
             raise OSError(errno.ENOSPC, f"no room for more than {inc}")
@@ -477,7 +477,7 @@ def test_transactions_publish_all_files_or_none(striped: StarfishFileSystem, fol
         file.write(b"newer")
         _ = 1 / 0
     assert striped.cat_file(f"{folder}/one") == b"new"
-    assert len(striped._session.entries(folder)) == 2, "nothing hidden is left"
+    assert len(striped._session.entries(folder)) == 2, "no hidden file is left"
 
 
 def test_only_files_being_written_are_not_listed(striped: StarfishFileSystem, folder: str) -> None:
@@ -521,7 +521,7 @@ def test_all_operations_of_a_transaction_take_effect_at_its_end(
         _ = 1 / 0
     assert striped.cat(striped.find(folder)) == {f"{folder}/old": b"old"}
     hidden = [name for at in (folder, f"{folder}/more") for name, _ in striped._session.entries(at)]
-    assert sorted(hidden) == ["more", "old"], "nothing hidden is left"
+    assert sorted(hidden) == ["more", "old"], "no hidden file is left"
     with striped.transaction:
         write()
     expected = {f"{folder}/{name}": value for name, value in names.items()}

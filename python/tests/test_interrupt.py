@@ -1,4 +1,4 @@
-"""Ctrl-C during a run: it ends at once, and nothing is broken."""
+"""Ctrl-C during a run or a call: it ends soon, and later calls work."""
 
 import signal
 import subprocess
@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-# Python takes interrupts only if they are not ignored when it starts, as they are for what runs in the background.
+# Python installs its handler only if SIGINT is not ignored at its start, as it is for background processes.
 PROGRAM = """
 import signal
 import starfish
@@ -46,7 +46,7 @@ def test_an_interrupt_ends_a_run_soon(call: str, ready_at: int) -> None:
     assert rest[0] == "interrupted\n"
     assert rest[1].startswith("works ")
     assert process.returncode == 0
-    assert seconds < 30, "half a second until it is noticed, and a little work; to its end it takes minutes"
+    assert seconds < 30, "an interrupted run ends within seconds; a complete run takes minutes"
 
 
 FILES = """
@@ -81,7 +81,8 @@ with look() as file:
 """
 
 
-# A file that is being replaced is then discarded, which is a second wait.
+# An interrupted replacement discards the new file, which waits for the agent again, so it needs a second
+# interrupt.
 @pytest.mark.parametrize(("what", "interrupts"), [("read", 1), ("write", 1), ("close", 1), ("replace", 2)])
 def test_an_interrupt_ends_a_call_that_waits_for_an_agent(
     what: str, interrupts: int, own_agent: tuple[subprocess.Popen[str], str]
@@ -107,4 +108,4 @@ def test_an_interrupt_ends_a_call_that_waits_for_an_agent(
             agent.send_signal(signal.SIGCONT)
         said, _ = process.communicate("\n", timeout=60)
     assert said == f"works {8 << 20}\n"
-    assert seconds < 3, "when the agent counts as gone it takes much longer"
+    assert seconds < 3, "the call did not wait until the agent was declared dead"

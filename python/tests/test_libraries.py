@@ -1,4 +1,4 @@
-"""Libraries that open files by fsspec, on agents."""
+"""Libraries that open files on agents through fsspec."""
 
 import multiprocessing
 import os
@@ -112,7 +112,7 @@ def test_xarray_appends_to_a_data_set_in_zarr(url: str) -> None:
         np.testing.assert_array_equal(read.temperature[50:], data.temperature)
 
 
-# distributed leaves files and sockets to the collector.
+# distributed leaves files and sockets to the garbage collector, which warns.
 @pytest.mark.filterwarnings("ignore")
 def test_dask_reads_and_writes_in_other_processes(url: str) -> None:
     frame = dask.dataframe.from_pandas(TABLE, npartitions=4)  # type: ignore[no-untyped-call]

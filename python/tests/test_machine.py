@@ -1,4 +1,4 @@
-"""Machines: what they know, what they refuse."""
+"""Machines: their properties, and the arguments that they reject."""
 
 import pickle
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_values_can_be_replaced() -> None:
     faster = machine.replace({"disks.model": "streaming-20", "disks.wait_for_disk_buffer": False})
     assert (faster.io_nodes, faster.disk_model) == (4, "streaming-20")
     assert faster["disks.wait_for_disk_buffer"] is False
-    assert machine.disk_model == "hp97560", "the machine itself stays as it is"
+    assert machine.disk_model == "hp97560", "the original machine is unchanged"
 
 
 def test_machines_compare_and_pickle_by_value() -> None:

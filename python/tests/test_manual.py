@@ -1,4 +1,4 @@
-"""The manual's examples in Python print what stands below them."""
+"""Examples in Python in the manual print the output that the page shows below them."""
 
 import contextlib
 import doctest
@@ -10,14 +10,14 @@ import pytest
 
 PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "manual"
 
-# A block of Python and, if one follows at once, the block of text that it prints.
+# A block of Python code and, if it follows directly, the block of text with its output.
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 AS_SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def examples() -> dict[str, list[tuple[str, str]]]:
-    """Return the examples of each page that has some, in their order."""
+    """Return the examples of each page with examples, in order."""
     pages = {page.name: EXAMPLE.findall(page.read_text()) for page in sorted(PAGES.glob("*.md"))}
     return {page: found for page, found in pages.items() if found}
 

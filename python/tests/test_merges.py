@@ -33,7 +33,7 @@ jobs = [2, 5]
 
 
 def merges(**arguments: Any) -> pd.DataFrame:
-    """Simulate something small."""
+    """Simulate small merges."""
     return starfish.simulate_merges(**{"run_blocks": 50, "runs": 8, "trials": 2, "seed": 3, **arguments})
 
 

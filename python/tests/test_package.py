@@ -1,4 +1,4 @@
-"""The package as it is installed: typed, documented, with nothing but what it says."""
+"""The installed package: types, documentation, imports and version."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ ROOT = HERE.parent.parent
 
 
 def public() -> list[tuple[str, object]]:
-    """Everything public, with the members of classes."""
+    """Return all public names and objects, including members of classes."""
     found = []
     for name in starfish.__all__:
         thing = getattr(starfish, name)
@@ -49,7 +49,7 @@ def test_every_argument_is_documented(function: object) -> None:
 
 
 def imported(module: Path) -> set[str]:
-    """Return the modules of the package that a module imports, anywhere in it."""
+    """Return the modules of the package that a module imports, at any place."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module == "starfish":
@@ -65,7 +65,7 @@ def test_imports_have_no_cycle() -> None:
 
 
 def test_sources_tests_and_examples_pass_mypy() -> None:
-    """The sources, the tests and the examples, against the types the package declares."""
+    """Check the sources, tests and examples against the types that the package declares."""
     checked = [HERE.parent / "starfish", HERE, HERE.parent / "environment.py", ROOT / "examples" / "python"]
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(Path(sys.prefix).parent / "mypy")]
     command += [str(path) for path in checked]
@@ -75,7 +75,7 @@ def test_sources_tests_and_examples_pass_mypy() -> None:
 
 def test_the_installed_package_is_marked_as_typed() -> None:
     folder = Path(starfish.__file__).parent
-    assert folder.parent != HERE.parent, "the tests are to test what is installed"
+    assert folder.parent != HERE.parent, "the tests must import the installed package"
     assert (folder / "py.typed").exists()
     assert (folder / "_native.pyi").exists()
 

@@ -1,4 +1,4 @@
-"""Plans: run at once, after an interrupt, in parts."""
+"""Runs of plans: whole, resumed after an interrupt, and in shards."""
 
 import itertools
 import os
@@ -94,7 +94,7 @@ def test_several_plans_are_one_table_and_share_trials(plan: Plan, tmp_path: Path
     reports: list[tuple[int, int]] = []
     table = starfish.run([plan, other], progress=lambda done, total: reports.append((done, total)))
     assert list(table["plan"]) == ["small"] * CELLS + ["other"] * CELLS
-    assert reports[-1] == (24, 24), "those of rb are run once"
+    assert reports[-1] == (24, 24), "the trials of rb, which both plans have, are run once"
 
 
 def test_trials_in_the_journal_are_not_run_again(plan: Plan, tmp_path: Path) -> None:

