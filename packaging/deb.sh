@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a Debian package of what has been built, and prints its name.
+# Makes a Debian package of the built programs and libraries, and prints its name.
 #
 #   deb.sh BUILT OUTPUT [OPTION...]
 #
@@ -16,22 +16,22 @@ stage=$work/starfish
 install -d "$stage"
 DESTDIR=$stage "$here/install.sh" "$built" /usr
 
-# What goes in front of an MPI is compiled with its headers: for those of Debian's MPIs whose headers are here.
+# Compile the MPI-IO shim for each of Debian's MPI libraries whose headers are installed.
 compilers=()
 echo '#include <mpi.h>' > "$work/header.c"
 for compiler in mpicc.mpich mpicc.openmpi; do
     if "$compiler" -E "$work/header.c" > /dev/null 2>&1; then
         compilers+=("$compiler")
     else
-        echo "The package has nothing for the MPI of $compiler, whose headers are not here." >&2
+        echo "The package has no shim for the MPI of $compiler, because its headers are not installed." >&2
     fi
 done
 [[ ${#compilers[@]} == 0 ]] || DESTDIR=$stage "$here/install-mpi.sh" "$built" /usr "${compilers[@]}" > /dev/null
 
-# Debian's zsh looks elsewhere for what packages bring, and its manual pages are compressed.
+# Debian's zsh looks for completions of packages in another directory, and Debian's manual pages are compressed.
 mv "$stage/usr/share/zsh/site-functions" "$stage/usr/share/zsh/vendor-completions"
 find "$stage/usr/share/man" -type f -exec gzip -9n {} +
-# What is not optimised comes with symbols.
+# Builds without optimisation contain symbols.
 strip "$stage/usr/bin/starfish"
 find "$stage"/usr/lib -name '*.so.*' -type f -exec strip --strip-unneeded {} +
 
@@ -44,7 +44,7 @@ put starfish.sysusers usr/lib/sysusers.d/starfish.conf
 put README.Debian usr/share/doc/starfish/README.Debian
 
 put starfish-mount@.service usr/lib/systemd/user/starfish-mount@.service
-# mount(8) looks for it there, for lines of /etc/fstab.
+# mount(8) looks for this helper here, for lines of /etc/fstab.
 install -d "$stage/usr/sbin"
 ln -sf ../bin/starfish "$stage/usr/sbin/mount.fuse.starfish"
 
@@ -52,9 +52,9 @@ install -D -m 644 "$here/grafana/starfish.json" "$stage/usr/share/starfish/grafa
 
 install -D -m 644 "$here/debian/copyright" "$stage/usr/share/doc/starfish/copyright"
 
-# What the package is. dpkg-shlibdeps finds out which packages bring the libraries that its programs are linked with; it
-# wants a source package's control file to be there, and looks for libraries of the package itself in its `DEBIAN`. It is not
-# asked about what goes in front of an MPI: that is of use only where there is that MPI.
+# The control files. dpkg-shlibdeps determines the packages of the linked libraries. It requires the control file of a
+# source package, and looks for libraries of this package in `DEBIAN`. The MPI shims are not passed to it, because they
+# are needed only where their MPI is installed.
 install -d "$stage/DEBIAN" "$work/debian"
 install -m 755 "$here"/debian/{postinst,prerm,postrm} "$stage/DEBIAN"
 install -m 644 "$here"/debian/triggers "$stage/DEBIAN"

@@ -3,8 +3,8 @@
 #
 #   install-library.sh NAME BUILT PREFIX
 #
-# NAME is pdiol or tlv, for crates/*/libNAME. BUILT is where Cargo has put liblibNAME.so and liblibNAME.a. With DESTDIR set,
-# everything goes below that, and is to be moved to PREFIX later.
+# NAME is pdiol or tlv, for crates/*/libNAME. BUILT is the directory where Cargo has put liblibNAME.so and liblibNAME.a. With
+# DESTDIR set, all files are installed below DESTDIR, to be moved to PREFIX later.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,7 +16,7 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/ s/^version = "\(.*\)"/\1/p' "$h
 install -d "$to"/{include,lib/pkgconfig,share/man/man3,share/man/man7}
 install -m 644 "$library/include/$name.h" "$to/include"
 install -m 644 "$built/liblib$name.a" "$to/lib/lib$name.a"
-# Cargo strips programs and shared libraries only; most of this one is for debuggers.
+# Cargo does not strip static libraries, and most of this one is debug information.
 if command -v strip > /dev/null; then
     strip --strip-debug "$to/lib/lib$name.a"
 fi
@@ -28,7 +28,7 @@ sed "s|@PREFIX@|$prefix|; s|@VERSION@|$version|" "$library/$name.pc.in" > "$to/l
 
 install -m 644 "$library"/man/*.3 "$to/share/man/man3"
 install -m 644 "$library"/man/*.7 "$to/share/man/man7"
-# A page that is about several functions is found under the name of each.
+# A page about several functions is installed under the name of each function.
 for page in "$library"/man/*.3; do
     file=$(basename "$page")
     for other in $(sed -n 's/^\.Nm \([A-Za-z_]*\).*/\1/p' "$page"); do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs everything that has been built: the programs, their manual pages and completions, and the C libraries.
+# Installs all build results: the programs, their manual pages and completions, and the C libraries.
 #
 #   install.sh BUILT PREFIX
 #
-# BUILT is where Cargo has put the program and the libraries. With DESTDIR set, everything goes below that, and is to be
-# moved to PREFIX later.
+# BUILT is the directory where Cargo has put the program and the libraries. With DESTDIR set, all files are installed below
+# DESTDIR, to be moved to PREFIX later.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,12 +13,12 @@ to=${DESTDIR:-}$prefix
 
 install -d "$to/bin"
 install -m 755 "$built/starfish" "$to/bin"
-# One program answers to all of these names.
+# All programs are the same binary under different names.
 for program in mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
     ln -sf starfish "$to/bin/$program"
 done
 "$built/starfish" generate "$to"
-# Cargo leaves the libraries elsewhere if only tests have asked for them.
+# Cargo puts the libraries into deps if only tests needed them.
 [[ -e $built/liblibpdiol.so && -e $built/liblibtlv.so ]] || built=$built/deps
 for library in pdiol tlv; do
     DESTDIR=${DESTDIR:-} "$here/install-library.sh" "$library" "$built" "$prefix"

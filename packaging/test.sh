@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the Debian package of what has been built, installs it below a directory of its own, tries what it brought, and
-# removes it again. Nothing outside that directory is changed.
+# Makes the Debian package from the build results, installs it in a temporary root directory, tests its files, and removes
+# the package again. Changes nothing outside of the temporary directory.
 #
 #   test.sh BUILT
 #
@@ -20,23 +20,23 @@ fail() {
     exit 1
 }
 
-# expect WHAT TEXT COMMAND...: what the command prints has the text in it.
+# expect WHAT TEXT COMMAND...: fails unless the output of the command contains the text.
 expect() {
     local what=$1 text=$2 printed
     shift 2
     printed=$("$@" 2>&1) || fail "$what: $* failed: $printed"
-    [[ $printed == *"$text"* ]] || fail "$what: \"$text\" is not in what $* prints: $printed"
+    [[ $printed == *"$text"* ]] || fail "$what: the output of $* lacks \"$text\": $printed"
 }
 
 for tool in dpkg dpkg-deb dpkg-shlibdeps strip nm; do
     if ! command -v "$tool" > /dev/null; then
-        skip "the Debian package is not made and tried, since there is no $tool here"
+        skip "the Debian package is not tested: $tool is missing"
         exit 0
     fi
 done
 
 if ((EUID != 0)); then
-    skip "the Debian package is not made and tried, since only root can install one"
+    skip "the Debian package is not tested: only root can install packages"
     exit 0
 fi
 
@@ -46,12 +46,12 @@ root=$work/root
 mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
 touch "$root/var/lib/dpkg/status"
 
-# It is unpacked at once: how small it is does not matter.
+# Compress little: the package is unpacked at once, so its size does not matter.
 "$here/deb.sh" "$built" "$work" -Zgzip -z1 > /dev/null
 deb=$(ls "$work"/starfish_*.deb)
 echo "made: $(basename "$deb"), $(($(stat -c %s "$deb") >> 20)) MiB"
 
-# The scripts of the package run with this directory as the root of all that they change.
+# Runs dpkg on the temporary root directory; the scripts of the package also change only this directory.
 in_root() {
     PATH=$PATH:/usr/sbin:/sbin dpkg --root="$root" --force-script-chrootless --force-not-root --force-depends \
         --log=/dev/null "$@" > "$work/dpkg.log" 2>&1 || fail "dpkg $*: $(cat "$work/dpkg.log")"
@@ -60,12 +60,12 @@ in_root --install "$deb"
 dpkg --root="$root" --listfiles starfish > "$work/files"
 bin=$root/usr/bin
 
-# Nothing of the user's own is looked at.
+# Hide the configuration of the user.
 export HOME=$work/home XDG_CONFIG_HOME=$work/home/config XDG_STATE_HOME=$work/home/state
 unset STARFISH_AGENTS STARFISH_KEY_FILE
 mkdir "$HOME"
 
-# Programs: all of them run, and none has symbols.
+# Programs: all run, and are stripped.
 for program in starfish mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
     expect "programs" "$program 0" "$bin/$program" --version
     [[ -z $(nm "$bin/$program" 2> /dev/null) ]] || fail "$program has symbols"
@@ -77,9 +77,9 @@ for program in starfish mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
 done
 export PATH=$bin:$PATH
 
-grep -qx "/usr/share/starfish/grafana/starfish.json" "$work/files" || fail "there is no dashboard"
+grep -qx "/usr/share/starfish/grafana/starfish.json" "$work/files" || fail "the dashboard is missing"
 
-# Manual pages: one for each command, and each is set without a complaint.
+# Manual pages: each command has one, and groff formats each page without warnings.
 for command in $(starfish help | sed -n '/^Commands:/,/^$/ s/^  \([a-z]\+\) .*/\1/p'); do
     [[ $command == help || -e $root/usr/share/man/man1/starfish-$command.1.gz ]] ||
         fail "starfish $command has no manual page"
@@ -90,16 +90,16 @@ if command -v groff > /dev/null; then
         [[ -z $complaints && $(wc -l < "$work/page") -gt 10 ]] || fail "$page: $complaints"
     done
 else
-    skip "manual pages are not set, since there is no groff here"
+    skip "manual pages are not formatted: groff is missing"
 fi
 for page in "$root"/usr/share/man/man3/*; do
     target=$(zcat "$page" | sed -n 's/^\.so \(.*\)/\1/p')
-    [[ -z $target || -e $root/usr/share/man/$target.gz ]] || fail "$page leads nowhere"
+    [[ -z $target || -e $root/usr/share/man/$target.gz ]] || fail "$page refers to a missing page"
 done
 
-# Completions: bash loads them, and they give values, names on an agent among them.
+# Completions: bash loads them, and they offer values, including names of files on an agent.
 mkdir "$work/disk"
-# It ends with this script.
+# The agent ends with this script.
 coproc AGENT { starfish agent --root "$work/disk" --create --listen 127.0.0.1:0 --until-input-ends 2> /dev/null; }
 agent=$AGENT_PID
 read -r -t 10 listening <&"${AGENT[0]}" || fail "an agent does not start"
@@ -119,7 +119,7 @@ expect "completions" "stored.txt" offered starfish get sto
 COMP_WORDBREAKS=$' \t' expect "completions" "pfs:stored.txt" offered pfsgrep x pfs:
 expect "programs" "/usr/bin/pfsgrep" pfsgrep pfsgrep pfs:stored.txt
 
-# In front of an MPI: what there is for it is found, and a program has a file on the agent by it.
+# MPI: starfish finds the library for each MPI, and a program writes a file on the agent with it.
 cat > "$work/writes.c" <<'END'
 #include <mpi.h>
 int main(int argc, char **argv)
@@ -135,13 +135,13 @@ END
 for mpi in mpich:libmpich.so.12 openmpi:libmpi.so.40; do
     kind=${mpi%:*} library=/usr/lib/starfish/starfish-${mpi#*:}
     if ! "mpicc.$kind" "$work/writes.c" -o "$work/$kind" 2> /dev/null; then
-        skip "what goes in front of $kind is not tried, since its compiler or headers are not here"
+        skip "the library for $kind is not tested: its compiler or headers are missing"
         continue
     fi
-    grep -qx "$library" "$work/files" || fail "there is no $library"
+    grep -qx "$library" "$work/files" || fail "the package lacks $library"
     found=$(starfish mpi-preload "$work/$kind")
     [[ $found == "$root$library" ]] || fail "starfish mpi-preload finds $found, not $library"
-    LD_PRELOAD=$found "$work/$kind" "starfish:$kind" || fail "a program of $kind does not write"
+    LD_PRELOAD=$found "$work/$kind" "starfish:$kind" || fail "a program of $kind cannot write"
     expect "programs of MPI" "by MPI" starfish cat "$kind"
 done
 kill "$agent"
@@ -149,40 +149,40 @@ wait "$agent" || true
 if command -v zsh > /dev/null; then
     for file in "$root"/usr/share/zsh/vendor-completions/_*; do zsh -n "$file"; done
 else
-    skip "completions for zsh are not read, since it is not here"
+    skip "completions for zsh are not tested: zsh is missing"
 fi
 if command -v fish > /dev/null; then
     for file in "$root"/usr/share/fish/vendor_completions.d/*; do fish --no-execute "$file"; done
 else
-    skip "completions for fish are not read, since it is not here"
+    skip "completions for fish are not tested: fish is missing"
 fi
 
-# mount(8) calls the program by another name, with options as in /etc/fstab.
+# mount(8) calls the program under this name, with the options in /etc/fstab.
 helper=$root/usr/sbin/mount.fuse.starfish
-[[ -L $helper ]] || fail "there is no mount.fuse.starfish"
-refused=$("$helper" node1:7117 "$work" -o colour=green 2>&1) && fail "mount.fuse.starfish takes any option"
-[[ $refused == *--colour* ]] || fail "mount.fuse.starfish does not name the option that it refuses: $refused"
+[[ -L $helper ]] || fail "mount.fuse.starfish is missing"
+refused=$("$helper" node1:7117 "$work" -o colour=green 2>&1) && fail "mount.fuse.starfish accepts an unknown option"
+[[ $refused == *--colour* ]] || fail "the error of mount.fuse.starfish does not name the unknown option: $refused"
 
-# The C libraries: found by their names, as a program is linked with it.
+# The C libraries: programs can be linked with them, and run.
 printf '#include <pdiol.h>\nint main(void) { return pdiol_strerror() == 0; }\n' > "$work/program.c"
 cc -I"$root/usr/include" "$work/program.c" -L"$root/usr/lib" -lpdiol -o "$work/program"
 LD_LIBRARY_PATH=$root/usr/lib "$work/program" || fail "a program with the C library does not run"
 expect "pkg-config file" "prefix=/usr" cat "$root/usr/lib/pkgconfig/pdiol.pc"
 printf '#include <tlv.h>\nint main(void) { return TLV_Initialize("program") || TLV_Finalize(); }\n' > "$work/recorded.c"
 cc -I"$root/usr/include" "$work/recorded.c" -L"$root/usr/lib" -ltlv -o "$work/recorded"
-(cd "$work" && LD_LIBRARY_PATH=$root/usr/lib "$work/recorded") || fail "a program that is recorded does not run"
-[[ -s $work/program.tlv ]] || fail "a program that is recorded leaves no trace"
+(cd "$work" && LD_LIBRARY_PATH=$root/usr/lib "$work/recorded") || fail "a program with libtlv does not run"
+[[ -s $work/program.tlv ]] || fail "a program with libtlv writes no trace"
 expect "pkg-config file" "prefix=/usr" cat "$root/usr/lib/pkgconfig/tlv.pc"
 
-# The service: systemd understands it, it is not started by itself, and it is well shut in.
+# The service: systemd accepts its unit file, installation does not enable it, and it is sandboxed.
 unit=$root/usr/lib/systemd/system/starfish-agent.service
-[[ -z $(find "$root/etc/systemd" -name 'starfish*' 2> /dev/null) ]] || fail "the service would start by itself"
-# A mount of Starfish on the same computer is part of that target, and waits for the agent.
+[[ -z $(find "$root/etc/systemd" -name 'starfish*' 2> /dev/null) ]] || fail "the installation enables the service"
+# remote-fs.target includes a mount of Starfish on the same computer, which waits for the agent.
 ! grep -q '^After=.*remote-fs' "$unit" || fail "the service and a mount on its computer wait for each other"
-# A mount is a user's own: one service for each directory.
+# Mounts belong to users: each directory has a service instance.
 mount_unit=$root/usr/lib/systemd/user/starfish-mount@.service
-grep -q '^ExecStart=/usr/bin/starfish mount --wait 300 %f$' "$mount_unit" || fail "there is no service for a mount"
-# verify OPTION UNIT NAME: the program is looked for where it is to be in the end.
+grep -q '^ExecStart=/usr/bin/starfish mount --wait 300 %f$' "$mount_unit" || fail "the service for mounts is missing"
+# verify OPTION UNIT NAME: checks a unit file, with the path of the installed program.
 verify() {
     sed "s|/usr/bin/starfish|$bin/starfish|" "$2" > "$work/$3"
     local complaints
@@ -195,16 +195,16 @@ if command -v systemd-analyze > /dev/null; then
     if systemd-analyze security --offline=true --threshold=30 "$work/starfish-agent.service" > "$work/security" 2>&1; then
         tail -1 "$work/security"
     else
-        fail "the service is less shut in than it should be: $(tail -1 "$work/security")"
+        fail "the service is not sandboxed enough: $(tail -1 "$work/security")"
     fi
 else
-    skip "the services are not verified, since there is no systemd-analyze here"
+    skip "the services are not verified: systemd-analyze is missing"
 fi
 
-# Removed and purged, nothing of it is left but the user it runs as.
+# After removing and purging, only the user of the agent remains.
 in_root --remove starfish
-[[ -e $root/etc/default/starfish ]] || fail "removing took the configuration"
+[[ -e $root/etc/default/starfish ]] || fail "removing the package removed the configuration"
 in_root --purge starfish
 left=$(cd "$root" && find . -not -type d -not -path './var/lib/dpkg/*' | grep -vE '^\./etc/(passwd|group|shadow|gshadow)-?$|^\./etc/\.pwd\.lock$' || true)
-[[ -z $left ]] || fail "this is left: $left"
-echo "the package was made, installed, tried and removed"
+[[ -z $left ]] || fail "purging the package left files: $left"
+echo "the package was made, installed, tested and removed"

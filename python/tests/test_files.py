@@ -124,7 +124,7 @@ def test_readers_see_either_the_old_file_or_the_new_one(
             file.write(half)
             _ = 1 / 0
         assert striped.size(path) == 3_000_000
-    assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+    assert len(striped._session.entries(folder)) == 1, "no hidden file is left"
 
 
 def forget(files: list[Any]) -> None:
@@ -153,7 +153,7 @@ def test_an_unclosed_new_file_is_discarded(
         with pytest.warns(ResourceWarning, match="unclosed file"):
             forget(files)
         assert striped.cat_file(path) == b"old"
-        assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+        assert len(striped._session.entries(folder)) == 1, "no hidden file is left"
     files = [starfish.open(path, "ab")]
     files[0].write(b"er")
     with pytest.warns(ResourceWarning, match="unclosed file"):
@@ -206,7 +206,7 @@ def test_compressed_files_are_replaced_atomically(
     file.write(old)
     file.close()
     assert decompress(striped.cat_file(path)) == b"old\nlines"
-    assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+    assert len(striped._session.entries(folder)) == 1, "no hidden file is left"
 
 
 def test_opening_an_invalid_archive_raises_an_error(striped: StarfishFileSystem, folder: str) -> None:
@@ -272,7 +272,7 @@ def test_a_file_with_lost_writes_replaces_no_file(
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, path)
     assert striped.cat_file(path) == b"old"
     # In a transaction, the other file, which was written first, has its final name.
-    assert len(striped._session.entries(folder)) == 1 + in_transaction, "nothing hidden is left"
+    assert len(striped._session.entries(folder)) == 1 + in_transaction, "no hidden file is left"
 
 
 def test_an_interrupt_between_pieces_repeats_no_piece(striped: StarfishFileSystem, folder: str) -> None:
@@ -308,7 +308,7 @@ def test_a_program_that_ends_early_leaves_the_old_file(
     assert "SystemError: no" in ended.stderr
     assert "ResourceWarning: unclosed file" in ended.stderr
     assert striped.cat_file(f"{folder}/file") == b"old"
-    assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+    assert len(striped._session.entries(folder)) == 1, "no hidden file is left"
 
 
 def test_errors_name_the_file_that_the_caller_named(

