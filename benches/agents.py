@@ -1,4 +1,5 @@
-"""Agents on loopback for benchmarks, each a process with one disk, which end with the program that started them."""
+"""Agents on loopback for benchmarks: each is a process with one disk, and ends with the program that started
+it."""
 
 import os
 import pathlib
@@ -10,15 +11,16 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Agents:
-    """Agents on the directories of their disks. The environment names them for all programs that are started."""
+    """Agents with one disk directory each. `start` sets the environment variables with which programs find
+    them."""
 
     def __init__(self, programs, directory, count):
         self.programs, self.directory, self.count, self.running = pathlib.Path(programs), directory, count, []
 
     def start(self, *more):
-        """Start them, or start them anew, with more options."""
+        """Start or restart the agents, with further options."""
         self.stop()
-        # A key of their own: the user's key is left alone.
+        # Use a new key, so that the key of the user stays unused.
         key = self.directory / "key"
         if not key.exists():
             subprocess.run([self.programs / "starfish", "key", "new", "--key", key], check=True, stdout=subprocess.DEVNULL)
@@ -35,27 +37,27 @@ class Agents:
         os.environ["STARFISH_AGENTS"] = ",".join(addresses)
 
     def stop(self):
-        """End them; what they have accepted is written first."""
+        """Stop the agents, after they have written all accepted data."""
         for agent in self.running:
             agent.stdin.close()
             agent.wait()
         self.running = []
 
     def processor_s(self):
-        """Seconds that processors have worked for them."""
+        """Return the processor time of all agents in seconds."""
         return sum(processor_s(agent.pid) for agent in self.running)
 
 
 def processor_s(process):
-    """Seconds that processors have worked for a process that runs."""
+    """Return the processor time of a running process in seconds."""
     with open(f"/proc/{process}/stat") as stat:
-        # After the name, which may contain anything, fields 14 and 15 of proc(5).
+        # Fields 14 and 15 of proc(5), counted after the name, which may contain blanks.
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def drawn_file(path, mib):
-    """Make a file of so many MiB that nothing compresses, the same each time."""
+    """Make a file of `mib` MiB of incompressible data, the same in each run."""
     drawn = random.Random(0)
     with open(path, "wb") as file:
         for _ in range(mib):

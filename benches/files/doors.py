@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""One large file through every door: `starfish get`, a mount, files of Python, beside each other on the same agents.
+"""Compares ways to read and write a large file on the same agents: `starfish get`, a mount, files of Python.
 
-Starts agents of its own on loopback, with their disks below TMPDIR, and measures in rounds, each way once a round. Prints the
-median of each way in MiB/s, what it is of the way it is compared with (the median of the ratios within rounds), and the seconds of
-processors for each GiB: of the program, the mount and the agents together.
+Starts agents on loopback, with their disks below TMPDIR, and measures in rounds, each way once per round. Prints for each way
+the median in MiB/s, the ratio to another way (the median of the ratios within rounds), and the processor time in seconds per GiB,
+of the program, the mount and the agents together.
 
     TMPDIR=/dev/shm target/python/venv/bin/python benches/files/doors.py --programs target/release --mib 1024
     target/python/venv/bin/python benches/files/doors.py --disk-model DISK.toml --mib 256       disks slowed down to a model
     TMPDIR=/dev/shm target/python/venv/bin/python benches/files/doors.py --small                small files
 
-The ways of Python need the package (`make python`); `ceiling`, the bare limit of FUSE, needs
-`cargo build --release -p mount --example ceiling`. What is missing is left out, and said.
+The ways in Python need the package (`make python`); `ceiling`, the limit of FUSE without a file system, needs
+`cargo build --release -p mount --example ceiling`. Ways with a missing prerequisite are skipped with a note.
 """
 
 import argparse
@@ -38,17 +38,17 @@ def options():
     parser.add_argument("--programs", default="target/release", help="directory of starfish, with examples/ceiling")
     parser.add_argument("--agents", type=int, default=4, help="agents, each with a disk")
     parser.add_argument("--disk-model", help="slow each disk down to this model")
-    parser.add_argument("--disk-rate", type=float, default=0, help="MiB/s of such a disk, to compare with their sum")
+    parser.add_argument("--disk-rate", type=float, default=0, help="MiB/s of a disk: also print the share of the rate of all disks")
     parser.add_argument("--mib", type=int, default=1024, help="size of the file")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ways", help="only these, with commas between")
-    parser.add_argument("--small", action="store_true", help="small files instead: made, asked for, listed, removed")
-    parser.add_argument("--files", type=int, default=10_000, help="how many small ones")
+    parser.add_argument("--ways", help="names of the ways to measure, separated by commas")
+    parser.add_argument("--small", action="store_true", help="measure small files instead: create, stat, list, remove")
+    parser.add_argument("--files", type=int, default=10_000, help="number of small files")
     return parser.parse_args()
 
 
 class Bench:
-    """The agents, the file on them, and a directory to mount in."""
+    """The agents with the file, and a directory for mounts."""
 
     def __init__(self, asked, place):
         self.asked, self.place = asked, place
@@ -63,13 +63,13 @@ class Bench:
         return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL, **more)
 
     def forget(self):
-        """Start the agents anew if their disks are slow, so that nothing is in their memory."""
+        """Restart the agents if their disks are slowed down, so that their caches are empty."""
         if self.model:
             self.agents.start(*self.model)
 
     @contextlib.contextmanager
     def mounted(self, *more):
-        """Mount, for as long as a block lasts; gives the process."""
+        """Mount while the block runs; yields the process of the mount."""
         process = subprocess.Popen([self.starfish, "mount", self.directory, *more], stdout=subprocess.DEVNULL)
         with unmounted(self, process):
             yield process
@@ -84,10 +84,10 @@ class Bench:
 
 @contextlib.contextmanager
 def unmounted(bench, process):
-    """Wait until the directory is mounted, and unmount it when the block ends."""
+    """Wait until the directory is mounted, and unmount it at the end of the block."""
     device = bench.place.stat().st_dev
     while bench.directory.stat().st_dev == device:
-        assert process.poll() is None, "it could not be mounted"
+        assert process.poll() is None, "the mount failed"
         time.sleep(0.01)
     try:
         yield
@@ -97,7 +97,7 @@ def unmounted(bench, process):
 
 
 def timed(bench, work, mount=None):
-    """Seconds of `work`, and those of processors for it."""
+    """Return the elapsed time and the processor time of `work`, in seconds."""
     processes = [mount.pid] if mount else []
 
     def worked():
@@ -138,7 +138,7 @@ def put(bench):
 
 
 def read_all(path, direct=False):
-    """Read a file as programs do, a MiB at a time."""
+    """Read a file in requests of 1 MiB."""
     flags = os.O_RDONLY | (os.O_DIRECT if direct else 0)
     with open(os.open(path, flags), "rb", buffering=0) as file:
         memory = mmap.mmap(-1, MIB)
@@ -147,7 +147,7 @@ def read_all(path, direct=False):
 
 
 def write_all(path, source, size):
-    """Write a file a MiB at a time, and bring it onto the media."""
+    """Write a file in requests of 1 MiB, and flush it to stable storage."""
     block = source[: 1 << 20]
     with open(path, "wb", buffering=0) as file:
         for _ in range(size // MIB):
@@ -206,8 +206,8 @@ print(took)
 
 
 def python(way, calls=1):
-    """The last of some calls of Python, in a process of its own that has connected before. The first of a process is
-    given fresh memory for what is read, page by page, which the later ones have."""
+    """Return a measurement of the last of `calls` calls in a Python process, after connecting. In the first call, the
+    kernel provides new memory for the data page by page; later calls reuse it."""
     program = PYTHON.format(ranges=RANGES, range_bytes=RANGE_BYTES)
 
     def measure(bench):
@@ -227,7 +227,7 @@ def python(way, calls=1):
     return measure
 
 
-# Each way: its measurement, the bytes it moves of a file of so many, and the way it is compared with.
+# Each way: its measurement, the bytes that it transfers (None: the whole file), and the way to compare with.
 WAYS = {
     "cat": (cat, None, None),
     "get": (get, None, None),
@@ -245,7 +245,7 @@ WAYS = {
 
 
 def possible(bench):
-    """The ways that can be measured here."""
+    """Return the ways whose prerequisites exist."""
     ways = dict(WAYS)
     if bench.asked.ways:
         asked = bench.asked.ways.split(",")
@@ -266,7 +266,7 @@ def large(bench):
     source = bench.place / "source"
     drawn_file(source, bench.asked.mib)
     bench.agents.start(*bench.model)
-    # With names: the mount and Python's file system need the namespace.
+    # Create a directory first, because the mount and the file system of Python need the namespace.
     bench.run(bench.starfish, "mkdir", "/begun")
     bench.run(bench.starfish, "put", source, "big", "--progress", "never")
     ways = possible(bench)
@@ -286,11 +286,12 @@ def large(bench):
         print(*row, f"{statistics.median(processors[name]):.2f}", sep=",")
         if bench.asked.disk_rate:
             share = statistics.median(rates[name]) / bench.asked.disk_rate / bench.asked.agents
-            print(f"# {name}: {share:.3f} of the disks' sum")
+            print(f"# {name}: {share:.3f} of the rate of all disks")
 
 
 def small(bench):
-    """Small files through the mount: made with 4 KiB in each, asked for, listed, removed; operations a second."""
+    """Measure small files of 4 KiB through the mount: create, stat, list and remove, in operations per
+    second."""
     bench.agents.start(*bench.model)
     bench.run(bench.starfish, "mkdir", "/begun")
     contents, count = os.urandom(4096), bench.asked.files
@@ -318,7 +319,8 @@ def small(bench):
     with bench.mounted():
         directory.rmdir()
         make()
-    # As a user removes them: the names are listed first, which tells the kernel all it asks about each otherwise.
+    # rm lists the names first, which gives the kernel the attributes that it otherwise requests for each
+    # file.
     told("rm -r", lambda: bench.run("rm", "-r", directory))
 
 

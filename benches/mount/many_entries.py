@@ -7,7 +7,7 @@ import time
 
 
 def timed(what: str, count: int, work) -> None:
-    """Do something with so many files, and tell how fast that was."""
+    """Run `work` on `count` files, and print its speed."""
     start = time.monotonic()
     work()
     took = time.monotonic() - start
@@ -15,7 +15,7 @@ def timed(what: str, count: int, work) -> None:
 
 
 def main() -> None:
-    """Do each of it once."""
+    """Measure each operation once."""
     place = os.path.join(sys.argv[1], f"many.{os.getpid()}")
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
     names = [os.path.join(place, f"file{number:07}") for number in range(count)]

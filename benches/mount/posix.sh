@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Which tests of others pass in a mounted directory, and which in a directory of this computer's own disk.
+# Runs third-party test suites in a mounted directory and in a directory of a local disk, and lists the tests that fail.
 #
 #   posix.sh DIRECTORY [SUITE...]
 #
-# DIRECTORY is one in which `starfish mount` shows some agents. SUITE is fsx, fio, stress or pjdfstest; all are run if none
-# is named. fio and stress-ng are Debian's packages; fsx and pjdfstest are fetched and built by `cargo install`, into
-# WORK (a new directory below /tmp, unless it is set) or as they are there already. LOCAL is the directory to compare with,
-# below WORK unless it is set. pjdfstest wants root, and the mount --allow-other. What fails is in WORK/*.log.
+# DIRECTORY is a mount point of `starfish mount`. SUITE is fsx, fio, stress or pjdfstest; all are run if none is named. fio
+# and stress-ng are Debian packages; `cargo install` fetches and builds fsx and pjdfstest in WORK, unless WORK contains them.
+# WORK is a new directory below /tmp unless set. LOCAL is the directory to compare with, below WORK unless set. pjdfstest
+# needs root, and a mount with --allow-other. WORK/*.log has the output of each test.
 set -uo pipefail
 
 [[ $# -ge 1 ]] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -17,12 +17,12 @@ work=$(realpath "${WORK:-$(mktemp -d)}")
 local=${LOCAL:-$work/local}
 mkdir -p "$local"
 
-# Installs a program of crates.io, unless it is there.
+# Installs a program from crates.io, unless it is installed.
 fetch_crate() {
     [[ -x $work/bin/$1 ]] || cargo install --quiet --root "$work" --target-dir "$work/target" "$1@$2"
 }
 
-# Counts what ends well: tells SUITE, the directory, CASE by CASE what did not.
+# try SUITE CASE DIRECTORY COMMAND...: runs a test, counts it if it passes, and prints it if it fails.
 try() {
     local suite=$1 case=$2 directory=$3
     shift 3
@@ -34,7 +34,7 @@ try() {
     fi
 }
 
-# Operations at random on one file, each compared with memory: reads, writes, cuts, mapped and direct.
+# Random operations on one file, compared with a copy in memory: reads, writes and truncations, also mapped and direct.
 run_fsx() {
     fetch_crate fsx 0.3.2 || return
     local seed
@@ -48,7 +48,7 @@ run_fsx() {
     rm -f "$1"/fsx*
 }
 
-# Jobs that write and read back what they have written, by checksums.
+# Jobs that write, read back and verify checksums.
 run_fio() {
     local engine direct pattern
     for engine in psync libaio mmap io_uring; do
@@ -63,10 +63,10 @@ run_fio() {
     rm -f "$1"/job.*
 }
 
-# stress-ng's tests of file systems, which look at what they read.
+# stress-ng's tests of file systems, which verify the data that they read.
 run_stress() {
     local stressor known
-    # Older releases have not all of them.
+    # Older releases lack some stressors.
     known=" $(stress-ng --stressors) "
     for stressor in access acl chattr chdir chmod chown copy-file dentry dir dirdeep dirmany dup eventfd fallocate fcntl fiemap \
         file-ioctl filename flock flushcache fpunch fsize fstat getdent handle hdd inode-flags iomix lease link locka lockf \
@@ -77,13 +77,13 @@ run_stress() {
     done
 }
 
-# What POSIX says of each call on names and attributes. It counts itself.
+# The rules of POSIX for calls on names and attributes. The suite prints its own summary.
 run_pjdfstest() {
     fetch_crate pjdfstest 0.2.2 || return
     local log=$work/pjdfstest.$(basename "$1").log
     printf '[features]\nposix_fallocate = {}\nutime_now = {}\nutimensat = {}\nrename_ctime = {}\n[settings]\nnaptime = 1.2\nallow_remount = false\n' \
         > "$work/pjdfstest.toml"
-    # Two users that every Debian has.
+    # Two users that exist on every Debian.
     printf '[dummy_auth]\nentries = [["nobody", "nogroup"], ["games", "games"]]\n' >> "$work/pjdfstest.toml"
     (cd "$1" && "$work/bin/pjdfstest" -c "$work/pjdfstest.toml" -p "$1") > "$log" 2>&1
     grep -a FAILED "$log"

@@ -1,7 +1,7 @@
 /*
- * What the benchmarks have in common: a call of MPI that fails ends the program, with what it was and why.
+ * Error check for the benchmarks: if an MPI call fails, prints the call and the reason, and ends the program.
  *
- * PROGRAM is the name by which it says so.
+ * PROGRAM is the name of the program in the message.
  */
 #ifndef BENCHES_MPI_CHECKED_H
 #define BENCHES_MPI_CHECKED_H

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Which tests of others pass with Starfish, and which with the MPI's own I/O: ROMIO's, mpi4py's of files, HDF5's of
-# parallel files, PnetCDF's.
+# Runs third-party test suites with Starfish and with the MPI's own I/O, and lists the tests that fail: those of ROMIO,
+# mpi4py (files), HDF5 (parallel files) and PnetCDF.
 #
 #   conformance.sh MPI SHIM DIRECTORY [SUITE...]
 #
-# MPI is mpich or openmpi, as Debian calls its programs. SHIM is the library that `starfish mpi-preload` names, and what it
-# needs. DIRECTORY is one in which `starfish mount` shows the agents that STARFISH_AGENTS names: libraries make their
-# files there. SUITE is romio, mpi4py, hdf5 or pnetcdf; all are run if none is named. The tests come from Debian's source
-# packages and from mpi4py's, fetched by name; what HDF5's and PnetCDF's are linked with is Debian's (libhdf5-mpich-dev,
-# libhdf5-openmpi-dev, libpnetcdf-dev, which is for Open MPI). Some of ROMIO's tests write tens of gigabytes: WORK and the
-# agents want a disk with room.
+# MPI is mpich or openmpi, the suffix of its programs in Debian. SHIM is the library that `starfish mpi-preload` prints.
+# DIRECTORY is a mount point of `starfish mount` with the agents that STARFISH_AGENTS names: libraries create their files
+# there. SUITE is romio, mpi4py, hdf5 or pnetcdf; all are run if none is named. The script fetches the tests from Debian's
+# source packages and from mpi4py's. The tests of HDF5 and PnetCDF are linked with Debian's libraries (libhdf5-mpich-dev,
+# libhdf5-openmpi-dev, libpnetcdf-dev, which is for Open MPI). Some ROMIO tests write tens of gigabytes, so WORK and the
+# agents need disks with enough free space.
 set -uo pipefail
 
 [[ $# -ge 3 ]] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -20,12 +20,12 @@ work=${WORK:-$(mktemp -d)}
 patience=${PATIENCE:-300}
 launch=(timeout "$patience" "mpirun.$mpi")
 [[ $mpi == mpich ]] || launch+=(--allow-run-as-root --oversubscribe --mca btl self,vader --mca mpi_yield_when_idle 1)
-# mpi4py looks for MPICH's library by the name that others give it.
+# mpi4py looks for the library of MPICH under another name than Debian's.
 mkdir -p "$work/names"
 ln -sf "$(ldconfig -p | sed -n 's/.*libmpich\.so\.12 .*=> //p' | head -n 1)" "$work/names/libmpi.so.12"
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$work/names
 
-# ROMIO's tests, each with what is put before the name of its file, and the number of its processes.
+# ROMIO's tests: program, option before the name of the file (- for none), and number of processes.
 tests="
 simple -fname 4
 psimple -fname 4
@@ -58,7 +58,7 @@ external32 -fname 1
 darray_read -fname 4
 "
 
-# Fetches a source package of Debian, as it was released, and unpacks it as a directory of this name.
+# Fetches the original sources of a Debian source package, and unpacks them in a directory of this name.
 fetch_source() {
     local package=$1
     [[ -d $work/$package ]] && return
@@ -76,7 +76,7 @@ fetch_source() {
         mkdir "$work/$package" && tar -xf "$work/$package"_*.orig.tar.* -C "$work/$package" --strip-components=1
 }
 
-# Runs a test; what it prints has to say nothing of errors, but that there are none.
+# Runs a test. Succeeds if the test succeeds and its output reports no errors.
 passes() {
     local output
     output=$("$@" 2>&1 < /dev/null) || return 1
@@ -105,7 +105,7 @@ romio() {
             failed+=("$name")
         fi
     done <<< "$tests"
-    echo "ROMIO's tests, $mpi, $1: $passed of $all pass; not: ${failed[*]:-none}"
+    echo "ROMIO's tests, $mpi, $1: $passed of $all pass; failed: ${failed[*]:-none}"
 }
 
 fetch_mpi4py() {
@@ -122,13 +122,13 @@ mpi4py() {
     for processes in 1 3; do
         output=$(cd "$work/mpi4py/test" && MPI4PY_MPIABI=$mpi TMPDIR=$where "${launch[@]}" -n "$processes" \
             "${environment[@]}" "$work/venv/bin/python" main.py -q -i test_file -i test_io 2>&1 < /dev/null)
-        echo "mpi4py's tests, $mpi, $1, $processes processes: $(grep -c '^OK' <<< "$output") of $processes processes: all is OK;" \
+        echo "mpi4py's tests, $mpi, $1, $processes processes: $(grep -c '^OK' <<< "$output") of $processes processes report OK;" \
             "$(grep -cE '^(ERROR|FAIL):' <<< "$output") failures"
         grep -E '^(ERROR|FAIL):' <<< "$output" | sort | uniq -c | head -n 20
     done
 }
 
-# Runs programs of the tests of a library, each with a name on the mount or on a local disk, and says which fail.
+# Runs test programs of a library, each with a file on the mount or on a local disk, and prints those that fail.
 #   run_library NAME WITH PROCESSES PROGRAM...
 run_library() {
     local name=$1 with=$2 processes=$3 where=$work/local-$mpi-$1 program failed=() words started
@@ -143,10 +143,10 @@ run_library() {
         (cd "$work/programs-$name-$mpi" && HDF5_PARAPREFIX=$where "${launch[@]}" -n "$processes" "${words[@]}") \
             > "$program.$with.log" 2>&1 < /dev/null || failed+=("$(basename "$program") ($((SECONDS - started)) s)")
     done
-    echo "$name, $mpi, $with: $(($# - ${#failed[@]})) of $# pass; not: ${failed[*]:-none}"
+    echo "$name, $mpi, $with: $(($# - ${#failed[@]})) of $# pass; failed: ${failed[*]:-none}"
 }
 
-# Compiles tests of a library: build_library NAME COMPILER SOURCE... [-- OPTION...]. Names of the programs are printed.
+# build_library NAME COMPILER SOURCE... [-- OPTION...]: compiles tests of a library, and prints the paths of the programs.
 build_library() {
     local programs=$work/programs-$1-$mpi compiler=$2 sources=() source program
     shift 2
@@ -164,7 +164,7 @@ hdf5() {
     local sources=$work/hdf5 programs
     echo 'const char *config_srcdir = ".";' > "$sources/test/H5srcdir_str.h"
     local options=(-shlib -I "$sources/test" -I "$sources/src" -I "$sources/testpar" "$sources"/test/{h5test,testframe}.c)
-    # One program of many files, and some of one.
+    # Several programs of one source file each, and one program of many source files.
     readarray -t programs < <(
         build_library hdf5 "h5pcc.$mpi" "$sources"/testpar/t_{mpi,pread,pshutdown,prestart,init_term,shapesame,filters_parallel}.c \
             -- "${options[@]}"
@@ -189,6 +189,6 @@ for suite in "${suites[@]}"; do
         mpi4py) fetch_mpi4py ;;
         hdf5) fetch_source hdf5 ;;
         pnetcdf) [[ $mpi == openmpi ]] && fetch_source pnetcdf ;;
-        *) echo "there is no suite called $suite" >&2 && exit 2 ;;
+        *) echo "unknown suite $suite: expected romio, mpi4py, hdf5 or pnetcdf" >&2 && exit 2 ;;
     esac && { "$suite" own; "$suite" starfish; }
 done

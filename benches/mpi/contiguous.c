@@ -1,11 +1,11 @@
 /*
- * How fast a file is written and read together of which each process has one contiguous part, and by all of whom all of it.
+ * Measures collective writes and reads of a file: each process has one contiguous part, and then all read the whole file.
  *
  *   contiguous NAME MIB ROUNDS [KEY=VALUE ...]
  *
- * Each process writes its part of MIB MiB, syncs, reads it back in a file opened anew, and then all of the file, ROUNDS times;
- * what comes back is compared. The best of each is printed, in millions of bytes a second: written with MPI_File_sync, read, and
- * read by all, where what each gets counts. KEY=VALUE are hints.
+ * In each of ROUNDS rounds, each process writes its part of MIB MiB and syncs, reopens the file and reads its part, and reads
+ * the whole file; all data are checked. Prints the best rates in millions of bytes per second: writing with MPI_File_sync,
+ * reading, and reading by all, where the data of each process count. KEY=VALUE are MPI hints.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum { WRITTEN, READ, READ_BY_ALL, KINDS };
 
 static double best[KINDS];
 
-/* The time since all have begun, of the process that took longest. */
+/* Records the time since the common begin, of the slowest process. */
 static void note(int kind, double begun)
 {
     double took = longest(MPI_Wtime() - begun);

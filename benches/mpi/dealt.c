@@ -1,11 +1,11 @@
 /*
- * How fast an array of two dimensions, dealt out record by record in both of them, is written and read together.
+ * Measures collective writes and reads of a two-dimensional array of records, distributed cyclically in both dimensions.
  *
  *   dealt NAME RECORD MIB ROUNDS [KEY=VALUE ...]
  *
- * All processes write the array of MIB MiB and read it back in a file opened anew, ROUNDS times; what comes back is
- * compared. The best of each is printed, in millions of bytes a second of the whole array: written until the call returns,
- * written with MPI_File_sync, and read. KEY=VALUE are hints.
+ * In each of ROUNDS rounds, all processes write the array of MIB MiB, reopen the file, read the array and check it. Prints
+ * the best rates for the whole array in millions of bytes per second: writing until the call returns, writing with
+ * MPI_File_sync, and reading. KEY=VALUE are MPI hints.
  */
 #include <mpi.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 #include "checked.h"
 #include "timed.h"
 
-/* The byte at a place of a process's part, another one in each round. */
+/* Returns the byte at a position in the part of a process, which differs in each round. */
 static unsigned char byte_at(int rank, long place, int round)
 {
     return (unsigned char)(place * 31 + place / 4093 + rank * 7 + round * 13 + 1);
@@ -36,12 +36,12 @@ int main(int argc, char **argv)
     char *name = argv[1];
     int record = atoi(argv[2]), rounds = atoi(argv[4]);
     MPI_Dims_create(size, 2, processes);
-    /* The larger number comes first. It is that of the columns here: so records beside each other belong to different
-       processes, of two as well. */
+    /* MPI_Dims_create puts the larger number first. Use it for the columns, so that adjacent records belong to different
+       processes, even with two processes. */
     int more = processes[0];
     processes[0] = processes[1];
     processes[1] = more;
-    /* As nearly square as it can be with whole records for all. */
+    /* Make the array as square as possible, with equal numbers of records for all processes. */
     long records = (long)atoi(argv[3]) * 1048576 / record, rows = (long)sqrt((double)records);
     rows -= rows % processes[0];
     long columns = records / rows;
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
         }
         for (long i = 0; i < bytes; i++) {
             if (data[i] != byte_at(rank, i, round)) {
-                fprintf(stderr, "dealt: process %d: byte %ld is not what was written\n", rank, i);
+                fprintf(stderr, "dealt: process %d: byte %ld differs from the written byte\n", rank, i);
                 MPI_Abort(MPI_COMM_WORLD, 3);
             }
         }

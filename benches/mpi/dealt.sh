@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# An array dealt out record by record, written and read by processes of an MPI: with Starfish, and with the MPI's own
-# methods on a mount of the same agents.
+# Measures writes and reads of an array of records distributed cyclically over MPI processes: with Starfish, and with the
+# MPI's own methods on a mount of the same agents.
 #
 #   dealt.sh MPI DIRECTORY [ROUNDS]
 #
-# MPI is mpich or openmpi, as Debian calls its programs, whose library `make install-mpi` has made. DIRECTORY is one in
-# which `starfish mount` shows the agents that STARFISH_AGENTS names. Prints millions of bytes a second: written, written
-# with MPI_File_sync, read. MIB=64 has all arrays of that size, PATIENCE=20 gives up what takes longer than so many seconds.
+# MPI is mpich or openmpi, the suffix of its programs in Debian; `make install-mpi` must have made its library. DIRECTORY is
+# a mount point of `starfish mount` with the agents that STARFISH_AGENTS names. Prints millions of bytes per second: writing,
+# writing with MPI_File_sync, reading. MIB=64 sets the size of all arrays, PATIENCE=20 the time limit of a run in seconds.
 set -euo pipefail
 
 [[ $# -ge 2 ]] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -18,7 +18,7 @@ trap 'rm -rf "$(dirname "$program")"' EXIT
 processes=(-n "${PROCESSES:-4}")
 [[ $mpi == mpich ]] || processes+=(--allow-run-as-root --oversubscribe --mca btl self,vader --mca mpi_yield_when_idle 1)
 
-# ROMIO's methods, by its hints; Open MPI's own I/O has others.
+# ROMIO's methods, selected by hints. Open MPI's own I/O has no such hints.
 methods=(
     "two-phase romio_cb_write=enable romio_cb_read=enable"
     "independent romio_cb_write=disable romio_cb_read=disable romio_ds_write=disable romio_ds_read=disable"
@@ -40,7 +40,7 @@ measure() {
         tail -n 1 "$program.log" >&2
     fi
 }
-# Smaller records take longer with the methods that are compared.
+# Arrays of smaller records are smaller, because the compared methods take longer for them.
 for each in "8 2" "64 8" "512 16" "8192 32"; do
     read -r record mib <<< "$each"
     mib=${MIB:-$mib}

@@ -1,5 +1,5 @@
 /*
- * How long something takes that all processes do together, for the benchmarks.
+ * Time measurements of collective operations, for the benchmarks.
  */
 #ifndef BENCHES_MPI_TIMED_H
 #define BENCHES_MPI_TIMED_H
@@ -7,8 +7,8 @@
 #include <mpi.h>
 #include <time.h>
 
-/* Waits until a request is over, asleep but for a look every millisecond. An MPI waits by keeping a processor busy: where
-   there are more processes than processors, who waits so would take them from those who are still at what is timed. */
+/* Waits until a request is complete: sleeps, and tests the request every millisecond. MPI_Wait would keep a processor busy: if
+   there are more processes than processors, waiting processes would slow down those that still run the timed operation. */
 static void wait_asleep(MPI_Request request)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -18,7 +18,7 @@ static void wait_asleep(MPI_Request request)
     }
 }
 
-/* The time of this process when all begin. */
+/* Waits until all processes are ready, and returns the time of this process. */
 static double begin_together(void)
 {
     MPI_Request all;
@@ -27,7 +27,7 @@ static double begin_together(void)
     return MPI_Wtime();
 }
 
-/* The longest of the times that the processes took. It meets them all: taken between two steps it would be a part of the second. */
+/* Returns the longest of the times of all processes. Collective, so a call between two timed steps would disturb the second. */
 static double longest(double own)
 {
     double of_all;

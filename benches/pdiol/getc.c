@@ -1,11 +1,11 @@
-/* getc.c - what a byte costs: pdiol_getc beside getc and getc_unlocked, in one program.
+/* getc.c - measures the time to read a byte: pdiol_getc compared with getc and getc_unlocked.
  *
  *     cc -O2 -D_GNU_SOURCE getc.c $(pkg-config --cflags --libs pdiol) -pthread -o getc
  *     fs2pfs local.dat striped.dat
  *     ./getc local.dat striped.dat
  *
- * Each file is read from the beginning to the end some times; the best counts. Both are best of 256 MiB, and in memory.
- * libc needs no lock as long as the process has one thread, so it is measured before and after there is another.
+ * Each file is read completely in several rounds, and the best round counts. Use files of 256 MiB on disks in memory.
+ * libc takes no lock while the process has one thread, so getc is measured before and after a second thread exists.
  */
 #include <pdiol.h>
 #include <pthread.h>

@@ -1,11 +1,11 @@
-/* putc.c - what a byte costs that is written: pdiol_putc beside putc and putc_unlocked, in one program.
+/* putc.c - measures the time to write a byte: pdiol_putc compared with putc and putc_unlocked.
  *
  *     cc -O2 -D_GNU_SOURCE putc.c $(pkg-config --cflags --libs pdiol) -o putc
  *     ./putc -write_cache 64M - local.dat striped.dat
  *
- * Both files are written from the beginning some times, and the best counts; 99 % is of buffers, which are handed over
- * as a whole: the longest of each hundred stretches of 4096 bytes are left out. Without -write_cache the page cache
- * takes what is written.
+ * Both files are written from the beginning in several rounds, and the best round counts. A time is measured for each
+ * 4096 bytes, and "99 %" is the 99th percentile of these times, per byte. Without -write_cache the page cache buffers the
+ * writes.
  */
 #include <pdiol.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static int ascending(const void *one, const void *other)
                 double start = now();                                                           \
                 for (int byte = 0; byte < STRETCH; byte++)                                      \
                     if (PUT(byte & 255, FILE) == EOF) {                                         \
-                        fprintf(stderr, "%s: it cannot be written\n", NAME);                    \
+                        fprintf(stderr, "%s: the write failed\n", NAME);                    \
                         return 1;                                                               \
                     }                                                                           \
                 took[stretch] = (now() - start) * 1e9 / STRETCH;                                \

@@ -1,8 +1,8 @@
 //! The golden micro-workload as a bare event loop: the lower bound for an event-driven simulator.
 //!
-//! There is no executor, no task and no queue abstraction here: two hand-written state machines and a binary
-//! heap of events packed into one integer, so what remains is the price of ordering the events and of the
-//! workload's own arithmetic. Time is counted in whole microunits, so the digests are exact.
+//! There is no executor, no task and no queue abstraction here: two hand-written state machines and a binary heap of
+//! events, each packed into one integer. The remaining cost is that of ordering the events, and of the arithmetic of
+//! the workload. Times are integers in millionths of a unit, so the digests are exact.
 //!
 //! Usage: `golden_bare [n]`, where `n` is the number of requests of each client (20,000 by default).
 
@@ -20,7 +20,7 @@ const ARRIVED: u32 = 1;
 const SERVED: u32 = 2;
 const REPLIED: u32 = 3;
 
-/// Pending events, earliest first and in order of scheduling among equals.
+/// Pending events, sorted by time; events with equal times in order of scheduling.
 struct Events {
     heap: BinaryHeap<Reverse<u128>>,
     serial: u32,
@@ -101,7 +101,7 @@ fn main() {
                     events.push(end, COMPUTED, 0, i);
                 }
             }
-            _ => unreachable!("an event of no kind"),
+            _ => unreachable!("an unknown kind of event"),
         }
     }
 

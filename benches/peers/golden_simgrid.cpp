@@ -4,9 +4,9 @@
 //
 // `messages` uses actors and mailboxes over SimGrid's constant-time network model, the cheapest of its models:
 // it has no links and no bandwidth sharing, and every message takes two units. (The CM02 model over links with a
-// latency of two gives the same digests more slowly.) `lean` has no messages at all: the clients wait out the
-// delays themselves and meet the servers at semaphores, which is about the least that SimGrid can be made to do
-// for this workload while clients and servers remain actors.
+// latency of two computes the same digests more slowly.) `lean` has no messages: the clients sleep for the delays and
+// synchronise with the servers by semaphores, which is about the minimum work of SimGrid for this workload if clients
+// and servers are actors.
 
 #include <simgrid/s4u.hpp>
 #include <xbt/log.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int NODES = 16;
 
-// A message of no bytes ends at the next event, whatever its latency, in the models of SimGrid 3.32.
+// In the models of SimGrid 3.32, a message of 0 bytes arrives at the next event, regardless of its latency.
 constexpr uint64_t MESSAGE_BYTES = 1;
 
 struct Totals {
@@ -60,7 +60,7 @@ void messages(const std::vector<sg4::Host*>& clients, const std::vector<sg4::Hos
     inboxes.push_back(sg4::Mailbox::by_name("server" + std::to_string(i)));
   for (int i = 0; i < NODES; i++) {
     sg4::Actor::create("server", servers[i], [i] {
-      // A permanent receiver lets a request travel while the server is busy with another.
+      // With a permanent receiver, requests are in transit while the server serves another request.
       inboxes[i]->set_receiver(sg4::Actor::self());
       while (true) {
         auto* request = inboxes[i]->get<Request>();
@@ -152,7 +152,7 @@ int main(int argc, char** argv)
   } else if (idiom == "lean") {
     lean(clients, servers, n);
   } else {
-    std::fprintf(stderr, "golden_simgrid: %s is not an idiom; messages and lean are\n", idiom.c_str());
+    std::fprintf(stderr, "golden_simgrid: unknown idiom %s: expected messages or lean\n", idiom.c_str());
     return 2;
   }
   engine.run();

@@ -3,10 +3,10 @@
 Usage: golden_simpy.py [messages|lean] [n]
 
 `messages` sends requests through SimPy's own queue, the Store. `lean` replaces the Store by a deque and a
-wake-up event, which is about the least that SimPy can be made to do for this workload. In both, the client waits
-out the delay of its request itself (it has nothing else to do) and the reply is an event scheduled by the server
-two units ahead; of the ways tried this was the fastest (a callback for each message took about a tenth more, a
-process for each message twice as long).
+wake-up event, which is about the minimum work of SimPy for this workload. In both, the client waits for the
+delay of its request (it has nothing else to do), and the server schedules the reply as an event two units
+later. This was the fastest of the variants tried: a callback for each message took about a tenth longer, and
+a process for each message twice as long.
 """
 
 import sys
@@ -20,7 +20,7 @@ MASK = (1 << 64) - 1
 
 
 class Reply(simpy.Event):
-    """An event which the server lets happen after a delay, as `Timeout` does for whoever creates it."""
+    """An event that the server triggers after a delay, as `Timeout` does for its creator."""
 
     def send(self, delay):
         self._ok = True

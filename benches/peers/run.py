@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Run the golden micro-workload in Starfish and in its peers, interleaved, and print the ratios.
 
-See README.md in this folder. Nothing but the standard library is needed to run this script; a peer whose
-tools are missing is left out with a note.
+See README.md in this folder. The script needs only the standard library. It skips a peer whose tools are
+missing, and prints a note.
 """
 
 import argparse
@@ -30,7 +30,7 @@ LINE = re.compile(
     r"events=(?P<events>[0-9]+)\s+.*?ns_per_event=(?P<ns>[0-9.]+)"
 )
 
-# The example of Starfish says the same in nanoseconds; a unit of the workload is a millisecond there.
+# The example of Starfish prints the same values in nanoseconds; a unit of the workload is a millisecond.
 STARFISH_LINE = re.compile(
     r"last reply (?P<last>[0-9]+) ns, responses (?P<sum>[0-9]+) ns, .*?"
     r"(?P<events>[0-9]+) events, (?P<ns>[0-9.]+) ns each"
@@ -38,11 +38,11 @@ STARFISH_LINE = re.compile(
 
 
 class Unavailable(Exception):
-    """A peer cannot be built here; the message says what would help."""
+    """A peer cannot be built; the message contains the remedy."""
 
 
 class Wrong(Exception):
-    """A simulator ran and did not compute what it should."""
+    """A simulator ran, but its results are wrong."""
 
 
 class Peer:
@@ -54,8 +54,8 @@ class Peer:
         self.samples = []
 
     def run(self, n):
-        """One run: the digests and the nanoseconds per event."""
-        # The last argument is for Starfish's example, which otherwise repeats the workload; the peers ignore it.
+        """Run the simulator once; return the digests and the nanoseconds per event."""
+        # The last argument makes Starfish's example run the workload once; the peers ignore it.
         done = subprocess.run(self.command + [str(n), "1"], capture_output=True, text=True)
         unit = 1.0
         found = LINE.search(done.stdout)
@@ -77,7 +77,7 @@ def check(peer, digests, expected):
 
 
 def command(arguments, remedy):
-    """Run a build step; its failure makes a peer unavailable."""
+    """Run a build step; if it fails, the peer is unavailable."""
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
         raise Unavailable(f"{remedy}\n{(done.stderr or done.stdout).strip()[-1500:]}")
@@ -113,7 +113,7 @@ def bare(_options):
 def starfish(_options):
     cargo = tool("cargo", RUST)
     if not (ROOT / "crates" / "sim" / "examples" / "golden.rs").exists():
-        raise Unavailable("crates/machines/sim/examples/golden.rs is not there")
+        raise Unavailable("crates/machines/sim/examples/golden.rs is missing")
     arguments = ["build", "--release", "-q", "-p", "sim", "--example", "golden"]
     messages = command(
         [cargo, *arguments, "--message-format=json-render-diagnostics"], "the golden example does not build:"
@@ -163,7 +163,7 @@ def simpy(options):
         )
         command(
             [python, "-m", "pip", "install", "-q", "-r", str(HERE / "requirements.txt")],
-            "SimPy could not be installed; is the Python package index within reach?",
+            "SimPy cannot be installed; is the Python package index reachable?",
         )
         stamp.write_text(wanted)
     program = "import platform, simpy; print(simpy.__version__, '/ Python', platform.python_version())"
@@ -214,13 +214,13 @@ def main():
         "--simgrid-n",
         type=int,
         default=FULL,
-        help="the same for SimGrid (default 20000, the whole workload)",
+        help="requests of each client in a timed run of SimGrid (default 20000, the whole workload)",
     )
     parser.add_argument("--python", default=sys.executable, help="the Python for SimPy (default: this one)")
     parser.add_argument("--cxx", default="g++", help="the C++ compiler for SimGrid (default g++)")
     options = parser.parse_args()
     if min(options.rounds, options.simpy_n, options.simgrid_n) < 1:
-        parser.error("rounds and numbers of requests are at least 1")
+        parser.error("rounds and numbers of requests must be at least 1")
 
     BUILD.mkdir(parents=True, exist_ok=True)
     peers = []
@@ -233,13 +233,13 @@ def main():
         try:
             peers += prepare(options)
         except Unavailable as reason:
-            note(f"note: {label} is left out: {reason}")
+            note(f"note: {label} is skipped: {reason}")
     if not peers:
-        sys.exit("nothing can be run here")
+        sys.exit("no simulator can be built")
 
     try:
-        # Every simulator computes the whole workload once before anything is timed. The digests of a shorter
-        # run are compared with those of the first simulator, whose whole run has been checked by then.
+        # Each simulator computes the whole workload once before the timed rounds. The digests of shorter runs
+        # are compared with those of the first simulator, whose complete run has been checked before.
         for peer in peers:
             note(f"checking {peer.name}")
             digests, _ = peer.run(FULL)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Several pfssorts on the same agents with slowed disks: at once, against one after the other.
+"""Compares several pfssorts on the same agents with slowed disks: concurrently and one after the other.
 
-Starts agents of its own on loopback, puts a file of lines for each sort, and starts the agents anew before each measurement, so
-that nothing is in their memory. Runs and outputs are striped files; memory is so small that they go to the disks. Prints a row
-for each placement and way: seconds of each sort, and of all.
+Starts agents on loopback, uploads a file of lines for each sort, and restarts the agents before each measurement, so that their
+caches are empty. Runs and outputs are striped files; memory is so small that they are written to the disks. Prints a row for each
+placement and way: the time of each sort and of all sorts, in seconds.
 
     benches/sorts/sorts.py --programs target/release --placements striped,3
 """
@@ -25,18 +25,18 @@ def options():
     parser.add_argument("--programs", default="target/release", help="directory of starfish")
     parser.add_argument("--agents", type=int, default=4, help="agents, each with a disk")
     parser.add_argument("--disk-model", default="streaming-20")
-    parser.add_argument("--scheduling", default="cyclic-scan", help="order at the disks")
+    parser.add_argument("--scheduling", default="cyclic-scan", help="disk scheduling")
     parser.add_argument("--sorts", type=int, default=2)
     parser.add_argument("--mib", type=int, default=48, help="size of the file of each sort")
     parser.add_argument("--memory", default="6MiB", help="memory of each sort for lines")
-    parser.add_argument("--cache", default="16MiB", help="memory of each sort for pages, and of each agent")
-    parser.add_argument("--placements", default="striped", help="values of --placement, or `none` for no such option")
+    parser.add_argument("--cache", default="16MiB", help="page cache of each sort, and cache of each agent")
+    parser.add_argument("--placements", default="striped", help="values of --placement, or `none` to omit the option")
     parser.add_argument("--rounds", type=int, default=1)
     return parser.parse_args()
 
 
 def lines(path, mib, seed):
-    """A file of lines in random order."""
+    """Make a file of random lines."""
     draw = random.Random(seed)
     with open(path, "wb") as file:
         for _ in range(mib):
@@ -50,12 +50,12 @@ def sort(asked, placement, number, job):
         command += ["--placement", placement]
         if placement != "striped":
             command += ["--job", job]
-    # Called by this name, starfish is pfssort.
+    # Called under this name, starfish runs as pfssort.
     return subprocess.Popen(command, executable=asked.programs / "starfish")
 
 
 def finished(sorts, begin):
-    """When each was done, in seconds."""
+    """Return the time at which each sort was done, in seconds after `begin`."""
     times = {}
     while len(times) < len(sorts):
         for number, one in enumerate(sorts):
@@ -67,7 +67,8 @@ def finished(sorts, begin):
 
 
 def measured(asked, placement, groups):
-    """Seconds of each sort, where the sorts of a group are started together and groups come one after the other."""
+    """Return the seconds of each sort and of all; sorts of a group run concurrently, groups one after the
+    other."""
     begin, ends = time.monotonic(), []
     for group in groups:
         started = time.monotonic()

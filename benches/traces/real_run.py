@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What it costs to record a real run: `starfish cat` of a file with its program and its agents recorded, and without.
+"""Measures the cost of recording a real run: `starfish cat` of a file, with and without recording.
 
-Starts agents of its own on loopback, with their disks below TMPDIR. Each round reads the file once without and once with
-`--trace` and `starfish trace start` and `stop` around it, in an order that is drawn; ending a recording and writing it do not
-count. Prints the median of each in seconds, and how much longer it takes when recorded: the median of the ratios within
-rounds, and between which ratios the middle half of them lie.
+Starts agents on loopback, with their disks below TMPDIR. Each round reads the file once without recording, and once while the
+program (`--trace`) and the agents (`starfish trace start`) are recorded, in random order; the time to end and write a recording
+does not count. Prints the median of each in seconds, and by how many per cent recording increases the time: the median and the
+quartiles of the ratios within rounds.
 
     TMPDIR=/dev/shm python3 benches/traces/real_run.py --mib 1024 --rounds 21                 page caches
     python3 benches/traces/real_run.py --disk-model streaming-20 --cache 16MiB --mib 128      disks slowed down to a model
@@ -28,14 +28,14 @@ def options():
     parser.add_argument("--programs", default="target/release", help="directory of starfish")
     parser.add_argument("--agents", type=int, default=4, help="agents, each with a disk")
     parser.add_argument("--disk-model", help="slow each disk down to this model")
-    parser.add_argument("--cache", help="cache of each agent: smaller than its part of the file, and disks are read")
+    parser.add_argument("--cache", help="cache of each agent; if smaller than its part of the file, agents read from their disks")
     parser.add_argument("--mib", type=int, default=1024, help="size of the file")
     parser.add_argument("--rounds", type=int, default=21)
     return parser.parse_args()
 
 
 class Bench:
-    """Agents with a file."""
+    """Agents that store a file."""
 
     def __init__(self, asked, place):
         self.starfish, self.place = pathlib.Path(asked.programs).resolve() / "starfish", place
@@ -51,7 +51,7 @@ class Bench:
         subprocess.run([self.starfish, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def seconds(self, is_recorded):
-        """Seconds that it takes to read the file."""
+        """Return the time to read the file in seconds."""
         recording = []
         if is_recorded:
             self.run("trace", "start")

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     if (ferror(in))
         fail(strerror(errno));
 
-    /* What was written behind may fail until here. */
+    /* Buffered writes can fail until here. */
     if (pdiol_fclose(out) != 0 || finalize_pdiol() != 0)
         fail(pdiol_strerror());
     fclose(in);

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
             line.clear();
         }
     }
-    // What is closed by hand says whether all of it was written.
+    // Close explicitly, to check that all data were written.
     if (pdiol_ferror(file.get()) || pdiol_fclose(file.release()) != 0 || finalize_pdiol() != 0)
         return fail();
     return 0;

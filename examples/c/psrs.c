@@ -1,10 +1,10 @@
-/* psrs - sorts numbers in parallel, by regular sampling, and records what each thread does.
+/* psrs - sorts numbers in parallel by regular sampling, and records the activities of each thread.
  *
  *     cc psrs.c $(pkg-config --cflags --libs tlv) -pthread -o psrs
  *     ./psrs 1000000 4 8 && starfish trace summary psrs.tlv
  *
- * The sample session of the Thread Log Viewer (appendix C of the thesis on PDIOL), with the names of its events repaired
- * and what it leaves out filled in. It is C99 and C++11.
+ * This is the sample session of the Thread Log Viewer (appendix C of the thesis on PDIOL), with corrected names of events and
+ * the missing code added. It is valid C99 and C++11.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include <tlv.h>
 
-/* TLV state and the name of the state */
+/* Events that begin and end the states, and their names */
 enum tlv_states { INIT, INIT_END, P1, P1_END, P2, P2_END, P3, P3_END, P4, P4_END };
 
 static const char *const tlv_state_names[] = {"INIT",   "INIT_END", "PHASE1", "P1_END", "PHASE2",
@@ -25,9 +25,9 @@ struct thread {
     pthread_t thread_id;
     int number;
     int start, end;               /* its part of the array */
-    int *parts[MAX_THREADS];      /* what it gets from each thread */
+    int *parts[MAX_THREADS];      /* parts received from each thread */
     int parts_len[MAX_THREADS];
-    int *local_array;             /* what it has merged of that */
+    int *local_array;             /* merged and sorted parts */
     int local_array_len;
 };
 
@@ -79,7 +79,7 @@ static void *slave(void *args)
     struct thread *mine = (struct thread *)args;
     int seq = mine->number;
 
-    /* only the child thread need to add thread to record as the main thread has done in TLV_Initialize */
+    /* TLV_Initialize has added the main thread; the other threads add themselves. */
     if (seq != 0)
         TLV_AddThread();
 
@@ -138,7 +138,6 @@ int main(int argc, char *argv[])
         return 2;
     }
 
-    /* TLV initialize */
     if (TLV_Initialize("psrs") != 0)
         fprintf(stderr, "not recorded: %s\n", tlv_strerror());
 
@@ -177,7 +176,7 @@ int main(int argc, char *argv[])
         free(threads[i].local_array);
     }
 
-    TLV_Finalize(); /* Finalize TLV */
+    TLV_Finalize();
 
     for (int i = 1; i < length; i++) {
         if (array[i - 1] > array[i]) {

@@ -1,6 +1,6 @@
 /*
- * A field of 2 dimensions that processes have dealt out among them in boxes: all write it into one file together, and
- * some other number of processes could read it back.
+ * A two-dimensional field, distributed over processes in boxes: all processes write it to one file collectively, and any
+ * number of processes could read it back.
  *
  *   mpicc -o field field.c
  *   starfish mpi-run -n 4 ./field starfish:field
@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(processes, &rank);
     MPI_Cart_coords(processes, rank, 2, place);
 
-    /* The box of this process: what is left over goes to the last ones. */
+    /* The box of this process. Sizes differ by at most one row or column. */
     int whole[2] = {ROWS, COLUMNS}, from[2], box[2];
     for (int d = 0; d < 2; d++) {
         from[d] = whole[d] * place[d] / grid[d];
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     check(MPI_File_open(processes, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), name);
     check(MPI_File_set_view(file, 0, MPI_DOUBLE, part, "native", MPI_INFO_NULL), "the view");
     check(MPI_File_write_all(file, field, count, MPI_DOUBLE, MPI_STATUS_IGNORE), "writing");
-    check(MPI_File_sync(file), "bringing it to the disks");
+    check(MPI_File_sync(file), "flushing to the disks");
     check(MPI_File_read_at_all(file, 0, back, count, MPI_DOUBLE, MPI_STATUS_IGNORE), "reading");
     check(MPI_File_close(&file), "closing");
     int wrong = 0, all_wrong;

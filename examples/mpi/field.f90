@@ -1,4 +1,4 @@
-! A field of 2 dimensions, dealt out in columns: all processes write it into one file together, and read it back.
+! A two-dimensional field, distributed by columns: all processes write it to one file collectively, and read it back.
 !
 !   mpifort -o field field.f90
 !   starfish mpi-run -n 4 ./field starfish:field
@@ -41,7 +41,7 @@ program field
     call MPI_Type_free(part)
     wrong = merge(0, 1, all(back == values))
     call MPI_Allreduce(MPI_IN_PLACE, wrong, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
-    if (rank == 0) print '(a, ": ", i0, " processes have something wrong")', trim(name), wrong
+    if (rank == 0) print '(a, ": ", i0, " processes read wrong values")', trim(name), wrong
     call MPI_Finalize()
     if (wrong > 0) error stop
 end program field

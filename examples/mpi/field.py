@@ -1,4 +1,4 @@
-"""A field of 2 dimensions whose columns processes have dealt out among them, written and read by mpi4py.
+"""A two-dimensional field, distributed over processes by columns, written and read with mpi4py.
 
     starfish mpi-run -n 4 python3 field.py write starfish:field
     starfish mpi-run -n 3 python3 field.py read starfish:field
@@ -13,7 +13,7 @@ ROWS, COLUMNS = 300, 200
 
 
 def main() -> int:
-    """Write or read; whether values are wrong."""
+    """Write or read the field; return 1 if values are wrong."""
     what, name = sys.argv[1:]
     world = MPI.COMM_WORLD
     whole = np.arange(ROWS * COLUMNS, dtype="f8").reshape(ROWS, COLUMNS)
@@ -27,7 +27,7 @@ def main() -> int:
         file.Write_all(mine)
         file.Sync()
     back = np.empty_like(mine)
-    # Without the others, one after another in the stream of the view.
+    # Independent reads of two parts, by their positions in the view.
     request = file.Iread_at(0, back[: ROWS // 2])
     file.Read_at(ROWS // 2 * (end - first), back[ROWS // 2 :])
     request.Wait()

@@ -1,4 +1,4 @@
-"""Arrays in a file of HDF5, written by some processes together and read by others.
+"""Arrays in an HDF5 file, written collectively by some processes and read by others.
 
     starfish mpi-run -n 4 python3 grid_h5py.py write starfish:grid.h5
     starfish mpi-run -n 3 python3 grid_h5py.py read starfish:grid.h5
@@ -14,7 +14,7 @@ ROWS, COLUMNS = 120, 200
 
 
 def main() -> int:
-    """Write or read; whether values are wrong."""
+    """Write or read the arrays; return 1 if values are wrong."""
     what, name = sys.argv[1:]
     world = MPI.COMM_WORLD
     whole = np.arange(ROWS * COLUMNS, dtype="f8").reshape(ROWS, COLUMNS)

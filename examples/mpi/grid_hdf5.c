@@ -1,5 +1,5 @@
 /*
- * Arrays in a file of HDF5, written by some processes together and read by others.
+ * Arrays in an HDF5 file, written collectively by some processes and read by others.
  *
  *   h5pcc.mpich -o grid_hdf5 grid_hdf5.c
  *   starfish mpi-run -n 4 ./grid_hdf5 write starfish:grid.h5
@@ -24,7 +24,7 @@ static hid_t check(hid_t id, const char *what)
     return id;
 }
 
-/* The part of this process: rows in turn, or a stripe of columns. */
+/* Returns the part of this process: cyclic rows, or a stripe of columns. */
 static hid_t part(int in_turn, hsize_t box[2])
 {
     hsize_t whole[2] = {ROWS, COLUMNS}, from[2] = {0, 0}, stride[2] = {1, 1}, count[2] = {ROWS, COLUMNS};
@@ -42,7 +42,7 @@ static hid_t part(int in_turn, hsize_t box[2])
     return space;
 }
 
-/* The value that belongs at a place of the part. */
+/* Returns the expected value at a position in the part. */
 static double value(int in_turn, hsize_t row, hsize_t column)
 {
     hsize_t from = in_turn ? 0 : (hsize_t)(COLUMNS * rank / size);
@@ -50,7 +50,7 @@ static double value(int in_turn, hsize_t row, hsize_t column)
     return (double)(in_whole * COLUMNS + from + column);
 }
 
-/* Writes or reads an array; how many values are wrong. */
+/* Writes or reads an array, and returns the number of wrong values. */
 static int move(hid_t file, int writes, const char *name, int is_chunked, int in_turn, H5FD_mpio_xfer_t how)
 {
     hsize_t whole[2] = {ROWS, COLUMNS}, chunk[2] = {32, 64}, box[2];

@@ -1,6 +1,6 @@
 /*
- * Variables in a file of PnetCDF, written by some processes together and read by others. PnetCDF looks at a file before it
- * opens it, so its name is one on a mount:
+ * Variables in a PnetCDF file, written collectively by some processes and read by others. PnetCDF examines a file with other
+ * calls before it opens it through MPI, so the file must be in a mounted directory:
  *
  *   mpicc -o grid_pnetcdf grid_pnetcdf.c -lpnetcdf
  *   starfish mount ~/files
@@ -26,7 +26,8 @@ static void check(int code, const char *what)
     }
 }
 
-/* A stripe of columns of `field`, all steps of it in one wait; rows in turn of `rows`, all together. */
+/* Writes or reads a stripe of columns of `field`, with one wait for all steps, and cyclic rows of `rows` in one collective
+ * call. Returns the number of wrong values. */
 static int move(int file, int writes, int field, int rows)
 {
     MPI_Offset first = COLUMNS * rank / size, columns = COLUMNS * (rank + 1) / size - first, mine = ROWS * columns;

@@ -1,11 +1,12 @@
 # %% [markdown]
 # # How many requests should a compute node have outstanding?
 #
-# With the traditional method a compute node asks the I/O nodes for block after block. How many requests it may have
-# under way to each disk, K, is for us to choose. More of them give a disk a choice of what to serve next, if it may
-# choose. What is that worth? We read a file of 10 MiB from the 16 disks of a machine of 1996.
+# With the traditional method, a compute node requests block after block from the I/O nodes. We can choose the
+# maximum number K of requests in flight from a compute node to each disk. With more requests, a disk can
+# choose which request to serve next, if its scheduling allows. What is the gain? We read a file of 10 MiB
+# from the 16 disks of a machine of 1996.
 #
-# Run it as it is, or cell by cell in an editor that knows `# %%`. Needs `make python`.
+# Run the file as a program, or cell by cell in an editor that supports `# %%`. It needs `make python`.
 
 # %%
 import pandas as pd
@@ -17,9 +18,10 @@ print(machine)
 print(f"a processor runs at {machine['processor.clock']}: {machine.source('processor.clock')}")
 
 # %% [markdown]
-# Two patterns: `rb`, where each node reads one large part of the file, and `rbb`, where each reads a block of a
-# matrix, which is many small stretches of the file. Two disk schedules: first come, first served, and C-SCAN. One
-# call of `simulate` has a row for each pattern; the table has a column for everything that was chosen.
+# We compare two patterns: with `rb`, each node reads one large part of the file; with `rbb`, each node reads
+# a block of a matrix, which consists of many small ranges of the file. And we compare two disk schedules:
+# first come, first served, and C-SCAN. A call of `simulate` returns a row for each pattern; the table has a
+# column for each choice.
 
 # %%
 results = pd.concat(
@@ -40,9 +42,9 @@ print("\nthroughput in MiB/s")
 print(throughput.round(1).to_string())
 
 # %% [markdown]
-# With C-SCAN, `rb` becomes several times faster with the second request: with one, a disk sees too few of them to
-# put into an order. First come, first served gains next to nothing, since there K changes only how long the queue
-# is. The reason is in another column, how often the disks' arms had to move:
+# With C-SCAN, `rb` becomes several times faster with a second request: with one request per node, a disk has
+# too few requests to sort. With first come, first served, K changes only the length of the queue, and there
+# is almost no gain. Another column shows the reason, the number of movements of the disk arms:
 
 # %%
 movements = results.pivot(index=["pattern", "outstanding"], columns="scheduling", values="disk_movements")
@@ -50,8 +52,8 @@ print("\ndisk movements")
 print(movements.round().astype(int).to_string())
 
 # %% [markdown]
-# What is the most that these disks could give? With the disk-directed method the I/O nodes know the whole request
-# from the start, and each works through its disk in the best order.
+# What is the maximum throughput of these disks? With the disk-directed method, the I/O nodes know the whole
+# request from the start, and each accesses its disks in the best order.
 
 # %%
 best = starfish.simulate(["rb", "rbb"], machine=machine, method="disk-directed", trials=2)
@@ -61,5 +63,5 @@ print("\nof the disk-directed throughput, with C-SCAN, in %")
 print((100 * share).round().astype(int).to_string())
 
 # %% [markdown]
-# So for `rb` two requests are all it takes. For `rbb` no number helps: its small stretches are asked for one after
-# the other, and K is a limit that is never reached.
+# So for `rb` two requests suffice. For `rbb` no number helps: a node requests its small ranges one after the
+# other, and never has K requests in flight.

@@ -1,7 +1,7 @@
 /*
- * An array of doubles of two dimensions of which each process has a stripe of columns, and how long something took: what
- * the benchmarks of libraries over MPI-IO have in common. Each writes the array, has it brought to the disks and closes its
- * file; then reads it in a file opened anew, and compares.
+ * Common code of the benchmarks of libraries over MPI-IO: a two-dimensional array of doubles, of which each process has a
+ * stripe of columns, and time measurements. Each benchmark writes the array, flushes it to the disks and closes the file;
+ * then it reopens the file, reads the array and checks it.
  */
 #ifndef BENCHES_MPI_LIBRARIES_ARRAYS_H
 #define BENCHES_MPI_LIBRARIES_ARRAYS_H
@@ -14,12 +14,12 @@
 #include "../timed.h"
 
 struct array {
-    long rows, columns;  /* of the whole */
-    long first, own;     /* the first column of this process, and how many */
-    double *values;      /* its part, row by row */
+    long rows, columns;  /* of the whole array */
+    long first, own;     /* first column and number of columns of this process */
+    double *values;      /* part of this process, row by row */
 };
 
-/* An array of so many MiB, as nearly square as it can be. */
+/* Returns the part of this process in an array of MIB MiB, which is as square as possible. */
 static struct array part_of_array(int mib)
 {
     int rank, size;
@@ -34,7 +34,7 @@ static struct array part_of_array(int mib)
     return part;
 }
 
-/* The value that belongs at a place of the part, another one in each round. */
+/* Returns the expected value at a position in the part, which differs in each round. */
 static double value_at(const struct array *part, long place, int round)
 {
     return (double)(place / part->own * part->columns + part->first + place % part->own) + 0.25 * round;
@@ -55,7 +55,7 @@ static void compare(const struct array *part, int round)
         }
 }
 
-/* What the first process says: millions of bytes a second written and read, each in its shortest time. */
+/* Prints, in the first process, the best rates of writing and reading in millions of bytes per second. */
 static void say(const struct array *part, double written, double read)
 {
     int rank;
@@ -64,10 +64,10 @@ static void say(const struct array *part, double written, double read)
     if (rank == 0) printf("%.0f %.0f\n", megabytes / written, megabytes / read);
 }
 
-/* Moves the part of a process to a file or from it; how long that took. */
+/* Writes the part of a process to a file, or reads it, and returns the time in seconds. */
 typedef double move_array(const char *name, struct array *part, int writes);
 
-/* Writes an array and reads it back some times, and says how fast that was. */
+/* Writes an array and reads it back ROUNDS times, and prints the rates. */
 static void measure(const char *name, int mib, int rounds, move_array *move)
 {
     struct array part = part_of_array(mib);

@@ -1,4 +1,4 @@
-"""How fast an array in a file of HDF5 is written and read together by h5py.
+"""Measures collective writes and reads of an array in an HDF5 file with h5py.
 
 arrays_h5py.py NAME MIB ROUNDS
 """
@@ -14,13 +14,13 @@ WORLD = MPI.COMM_WORLD
 
 
 def wait_asleep(request):
-    """Wait until a request is over, without taking a processor from others: as in `timed.h`."""
+    """Wait until a request is complete, without occupying a processor: as in `timed.h`."""
     while not request.Test():
         time.sleep(0.001)
 
 
 def timed(work):
-    """The seconds of the process that takes longest."""
+    """Return the time of the slowest process in seconds."""
     wait_asleep(WORLD.Ibarrier())
     start = MPI.Wtime()
     work()
@@ -30,7 +30,7 @@ def timed(work):
 
 
 def main():
-    """Write and read, and say millions of bytes a second, each in its shortest time."""
+    """Write and read, and print the best rates in millions of bytes per second."""
     name, mib, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     rows = int((mib * 2**20 / 8) ** 0.5)
     columns = rows - rows % WORLD.size

@@ -1,5 +1,5 @@
 /*
- * How fast an array in a file of HDF5 is written and read together, in one piece or in chunks.
+ * Measures collective writes and reads of an array in an HDF5 file, contiguous or chunked.
  *
  *   arrays_hdf5 NAME MIB ROUNDS contiguous|chunked
  */
@@ -16,7 +16,7 @@ static hid_t checked(hid_t id)
     return id;
 }
 
-/* Moves the array; how long that took. */
+/* Writes or reads the array, and returns the time in seconds. */
 static double move(const char *name, struct array *part, int writes)
 {
     hsize_t whole[2] = {(hsize_t)part->rows, (hsize_t)part->columns}, chunk[2] = {256, 256};

@@ -1,5 +1,5 @@
 /*
- * How fast a variable in a file of PnetCDF is written and read together.
+ * Measures collective writes and reads of a variable in a PnetCDF file.
  *
  *   arrays_pnetcdf NAME MIB ROUNDS
  */
@@ -15,7 +15,7 @@ static void check(int code)
     }
 }
 
-/* Moves the array; how long that took. */
+/* Writes or reads the array, and returns the time in seconds. */
 static double move(const char *name, struct array *part, int writes)
 {
     MPI_Offset from[2] = {0, part->first}, count[2] = {part->rows, part->own};

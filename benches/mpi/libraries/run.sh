@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Arrays of HDF5, h5py and PnetCDF, written and read by processes of an MPI: through Starfish's MPI-IO, and through the MPI's
-# own on a mount of the same agents.
+# Measures writes and reads of arrays by HDF5, h5py and PnetCDF: with Starfish's MPI-IO, and with the MPI's own I/O on a mount
+# of the same agents.
 #
 #   run.sh MPI DIRECTORY [ROUNDS]
 #
-# MPI is mpich or openmpi, as Debian calls its programs, whose library `make install-mpi` has made. DIRECTORY is one in
-# which `starfish mount` shows the agents that STARFISH_AGENTS names. Prints millions of bytes a second, written with all of
-# it on the disks, and read: by each library in one way and the other. MIB=64 is the size of the array, PROCESSES=4 how
-# many write it. Debian's packages: libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev python3-h5py-mpi
-# python3-mpi4py; PnetCDF and h5py are those of Open MPI.
+# MPI is mpich or openmpi, the suffix of its programs in Debian; `make install-mpi` must have made its library. DIRECTORY is
+# a mount point of `starfish mount` with the agents that STARFISH_AGENTS names. Prints for each library and way the rates of
+# writing (until all data are on the disks) and reading, in millions of bytes per second. MIB=64 sets the size of the array,
+# PROCESSES=4 the number of processes. Debian packages: libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev
+# python3-h5py-mpi python3-mpi4py; PnetCDF and h5py are built for Open MPI.
 set -euo pipefail
 
 [[ $# -ge 2 ]] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
