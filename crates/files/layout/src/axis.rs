@@ -1,8 +1,8 @@
 //! The canonical form of a distributed array: at most a few axes, the innermost counted in bytes.
 //!
-//! A record is one more dimension of the array, of `record_bytes` bytes and never distributed. If one part owns all
-//! indices of a dimension, that dimension can be merged with the next outer one: together they form one longer
-//! dimension with longer runs. Few dimensions remain, and their runs are nearly the chunks:
+//! The bytes of a record form one more dimension of the array: it has length `record_bytes` and is never distributed.
+//! If one part owns all indices of a dimension, that dimension can be merged with the next outer one: both form one
+//! longer dimension with longer runs. Few dimensions remain, and their runs are nearly the chunks:
 //!
 //! ```text
 //!   rows cyclic over 16, columns whole, records of 8 bytes       1280 x 1024 x 8
@@ -20,14 +20,14 @@ pub(crate) struct Axis {
     pub(crate) length: u64,
     /// Consecutive indices of the same part; at most `length`.
     pub(crate) run: u64,
-    /// Distance in indices between successive runs of a part: `run * parts`, saturated.
+    /// Distance in indices between the starts of successive runs of a part: `run * parts`, saturated.
     pub(crate) cycle: u64,
     pub(crate) parts: u32,
     /// Difference of the numbers of two nodes adjacent along this axis.
     pub(crate) node_stride: u32,
     /// Bytes of the file from one index to the next.
     pub(crate) index_bytes: u64,
-    /// Number of indices of every part in whole cycles, and number of indices after them.
+    /// Number of indices that each part owns in whole cycles, and number of indices after the whole cycles.
     whole: u64,
     rest: u64,
 }
@@ -56,7 +56,7 @@ impl Axis {
         self.run == self.length
     }
 
-    /// Returns the axis formed by `self` and the axis `inner` inside it; `inner` is whole.
+    /// Returns the axis that merges `self` with the axis `inner` inside it. `inner` must be whole.
     fn around(self, inner: Axis) -> Axis {
         let (length, run) = (self.length * inner.length, self.run * inner.length);
         Axis::new(length, run, self.parts, self.node_stride, inner.index_bytes)
@@ -80,8 +80,8 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// Returns the axes of an array with these dimensions, outermost first. The dimensions are checked, and the array
-    /// is smaller than the largest file.
+    /// Returns the axes of an array with these dimensions, outermost first. The caller has checked the dimensions, and
+    /// the array is smaller than the largest file.
     pub(crate) fn new(record_bytes: u64, dimensions: &[Dimension]) -> Self {
         let mut axes = Axes { axes: Default::default(), count: 1 };
         axes.axes[0] = Axis::new(record_bytes, record_bytes, 1, 1, 1);
@@ -131,14 +131,14 @@ pub(crate) struct AxisPosition {
     pub(crate) index: u64,
     /// The part that owns this index.
     pub(crate) part: u32,
-    /// Number of indices of that part before this one.
+    /// Number of indices of this part before this index.
     pub(crate) local: u64,
-    /// Number of indices left in this run, including this one; at least 1.
+    /// Number of indices left in this run, including this index; at least 1.
     pub(crate) left: u64,
 }
 
 impl AxisPosition {
-    /// Returns the spot at `index`, which is below the length of `axis`.
+    /// Returns the position at `index`, which must be below the length of `axis`.
     pub(crate) fn at(axis: &Axis, index: u64) -> Self {
         let (cycle, in_cycle) = (index / axis.cycle, index % axis.cycle);
         let (part, in_run) = (in_cycle / axis.run, in_cycle % axis.run);
@@ -152,7 +152,7 @@ impl AxisPosition {
 
     /// Advances by `count` indices, at most to the end of the run.
     ///
-    /// Returns true if it reached the end of the axis and restarted at its beginning.
+    /// Returns true if the position reached the end of the axis and restarted at the beginning.
     #[inline]
     pub(crate) fn advance(&mut self, axis: &Axis, count: u64) -> bool {
         self.index += count;
@@ -181,12 +181,12 @@ pub(crate) struct OwnSpot {
     pub(crate) index: u64,
     /// First index of the part.
     first: u64,
-    /// Number of indices left in this run, including this one; at least 1.
+    /// Number of indices left in this run, including this index; at least 1.
     left: u64,
 }
 
 impl OwnSpot {
-    /// Returns the first index of `part`, which must have one.
+    /// Returns the spot at the first index of `part`, which must have at least one index.
     pub(crate) fn first(axis: &Axis, part: u32) -> Self {
         let first = u64::from(part) * axis.run;
         OwnSpot { index: first, first, left: axis.run.min(axis.length - first) }
@@ -194,7 +194,7 @@ impl OwnSpot {
 
     /// Advances to the next index of the part.
     ///
-    /// Returns true if it was the last and the spot restarted at the part's first index.
+    /// Returns true if the previous index was the last, so that the spot restarted at the part's first index.
     #[inline]
     pub(crate) fn step(&mut self, axis: &Axis) -> bool {
         self.index += 1;
@@ -204,13 +204,13 @@ impl OwnSpot {
 
     /// Moves from the start of a run to the start of the part's next run.
     ///
-    /// Returns true if it was the last and the spot restarted at the part's first index.
+    /// Returns true if the previous run was the last, so that the spot restarted at the part's first index.
     #[inline]
     pub(crate) fn step_run(&mut self, axis: &Axis) -> bool {
         self.jump(axis, self.index.saturating_add(axis.cycle))
     }
 
-    /// Returns the number of indices left in this run, including this one.
+    /// Returns the number of indices left in this run, including this index.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }

@@ -98,8 +98,8 @@ impl Iterator for Chunks {
         }
         let (file_offset, memory_offset) = (self.file_offset(), self.memory_offset);
         let mut bytes = self.take_run();
-        // The last run of a row may touch the first run of the next row. That row then has a second run, which does not
-        // touch the first, so one merge is enough.
+        // The last run of a row may touch the first run of the next row. The next row then has a second run that does
+        // not touch its first, so one merge is enough.
         if self.file_offset() == file_offset + bytes && !self.finished {
             bytes += self.take_run();
         }

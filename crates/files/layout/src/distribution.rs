@@ -24,13 +24,13 @@ pub enum Distribution {
     None,
     /// One run for each part, `ceil(length / parts)` records long; the last parts may be short or empty.
     Block,
-    /// Runs of this many records, in turn; HPF's plain `CYCLIC` is `Cyclic(1)`.
+    /// Runs of this many records, assigned to the parts in turn; HPF's plain `CYCLIC` is `Cyclic(1)`.
     Cyclic(u64),
 }
 
 /// One dimension of an array and its distribution over one dimension of the process grid.
 ///
-/// A `Dimension` may have any values; [`View`](crate::View) accepts only consistent ones.
+/// A `Dimension` can hold any values; [`View`](crate::View) rejects inconsistent ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dimension {
     /// Length in records (or rows, or planes).
@@ -52,12 +52,12 @@ impl Dimension {
         Dimension { length, distribution: Distribution::Block, parts }
     }
 
-    /// Returns a dimension dealt record by record.
+    /// Returns a dimension whose records are assigned to the parts one by one, in turn.
     pub const fn cyclic(length: u64, parts: u32) -> Self {
         Dimension { length, distribution: Distribution::Cyclic(1), parts }
     }
 
-    /// Returns the length of a run: the number of consecutive records of a part. `parts` is not zero.
+    /// Returns the length of a run: the number of consecutive records of a part. `parts` must not be zero.
     pub(crate) fn run(&self) -> u64 {
         match self.distribution {
             _ if self.parts == 1 => self.length,

@@ -19,11 +19,11 @@ pub enum LayoutError {
     },
 
     /// Striping needs at least one stripe.
-    #[error("a file of 0 stripes has no place for data: use at least 1, commonly one for each disk")]
+    #[error("a file with 0 stripes cannot store data: use at least 1 stripe, commonly one for each disk")]
     NoStripes,
 
     /// A stripe number beyond the last.
-    #[error("stripe {stripe} of a file that has {stripe_count} (numbered from 0)")]
+    #[error("there is no stripe {stripe}: the file has {stripe_count} stripes, numbered from 0")]
     NoSuchStripe {
         /// Requested stripe number.
         stripe: u32,
@@ -41,10 +41,10 @@ pub enum LayoutError {
     },
 
     /// An offset or a size beyond the largest file.
-    #[error("the file would be longer than {FILE_BYTES_MAX} bytes, the largest there can be")]
+    #[error("the file would be longer than {FILE_BYTES_MAX} bytes, the maximum")]
     FileTooLarge,
 
-    /// The number of disks to place stripes on is impossible.
+    /// The number of disks for the stripes is zero or too large.
     #[error("{disks} disks on {nodes} nodes: give at least 1 and at most {DISKS_MAX} disks in all")]
     DiskCount {
         /// Total number of disks.
@@ -62,8 +62,8 @@ pub enum LayoutError {
         reason: String,
     },
 
-    /// A text that does not contain the lengths of two sides.
-    #[error("'{text}' does not give two sides: write rows x columns, for example 40x32")]
+    /// A text that does not give the numbers of rows and columns.
+    #[error("'{text}' does not give rows and columns: write rows x columns, for example 40x32")]
     NotSides {
         /// The given text.
         text: String,
@@ -88,7 +88,7 @@ pub enum LayoutError {
 
     /// The matrix does not have as many elements as the file has records.
     #[error(
-        "a matrix of {rows} rows x {columns} columns is not the {records} records of the file: \
+        "a matrix of {rows} rows x {columns} columns does not fit the {records} records of the file: \
          make rows x columns = {records}, or leave the shape out"
     )]
     ShapeMismatch {
@@ -100,7 +100,7 @@ pub enum LayoutError {
         records: u64,
     },
 
-    /// Arrays have one to a few dimensions.
+    /// An array has 1 to [`DIMENSIONS_MAX`] dimensions.
     #[error("an array of {count} dimensions: use 1 to {DIMENSIONS_MAX}")]
     DimensionCount {
         /// Number of dimensions given.
@@ -114,17 +114,15 @@ pub enum LayoutError {
         dimension: usize,
     },
 
-    /// A dimension with no part.
-    #[error(
-        "dimension {dimension} (from 0) is dealt to 0 parts of the grid: every side of the grid is at least 1"
-    )]
+    /// A dimension that is divided into 0 parts.
+    #[error("dimension {dimension} (from 0) is divided into 0 parts: make every side of the grid at least 1")]
     NoParts {
         /// Index of the dimension, from 0.
         dimension: usize,
     },
 
     /// A cyclic dimension with empty runs.
-    #[error("dimension {dimension} (from 0) is cyclic in runs of 0 records: plain cyclic has runs of 1")]
+    #[error("dimension {dimension} (from 0) is cyclic in runs of 0 records: use runs of at least 1 record")]
     EmptyRun {
         /// Index of the dimension, from 0.
         dimension: usize,
@@ -132,8 +130,8 @@ pub enum LayoutError {
 
     /// A dimension that is not distributed has more than one part.
     #[error(
-        "dimension {dimension} (from 0) is not distributed but has {parts} parts of the grid: \
-         make that side of the grid 1, or distribute the dimension as block or cyclic"
+        "dimension {dimension} (from 0) is not distributed, but the grid divides it into {parts} parts: \
+         make its side of the grid 1, or distribute the dimension as block or cyclic"
     )]
     PartsOfWhole {
         /// Index of the dimension, from 0.
@@ -144,7 +142,7 @@ pub enum LayoutError {
 
     /// The number of places in the process grid differs from the number of nodes.
     #[error(
-        "a grid of {places} places for {nodes} compute nodes: \
+        "a grid of {places} places does not fit {nodes} compute nodes: \
          make the product of the sides of the grid {nodes}, or leave the grid out"
     )]
     GridMismatch {
@@ -154,14 +152,17 @@ pub enum LayoutError {
         nodes: u32,
     },
 
-    /// A view that every node holds entirely cannot also be distributed.
-    #[error("dimension {dimension} (from 0) is distributed, but every node is to hold all of it")]
+    /// A dimension is distributed in a view of which every node holds all.
+    #[error(
+        "dimension {dimension} (from 0) is distributed, but every node is to hold the whole array: \
+         do not distribute it"
+    )]
     DistributedCopy {
         /// Index of the dimension, from 0.
         dimension: usize,
     },
 
-    /// The number of compute nodes is impossible.
+    /// The number of compute nodes is zero or too large.
     #[error("{nodes} compute nodes: use 1 to {NODES_MAX}")]
     NodeCount {
         /// Requested number of nodes.

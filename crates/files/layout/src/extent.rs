@@ -9,7 +9,7 @@ pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
 /// Consecutive bytes of a file.
 ///
-/// Any two numbers form an extent; functions that use one clip it to the file.
+/// Any two numbers form an extent. Functions that use an extent clip it to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Extent {
     /// Offset of the first byte, in bytes.

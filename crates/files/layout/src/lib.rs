@@ -1,7 +1,7 @@
-//! Location of every byte of a parallel file: its disk, and the memory it belongs to.
+//! Computes where each byte of a parallel file is stored, and which memory each byte belongs to.
 //!
-//! Pure arithmetic. The code here does not block, allocate in a loop, use a clock or access data. Every result depends
-//! on a few numbers only, so all nodes of both machines compute the same results.
+//! The crate is pure arithmetic: it does not block, allocate in a loop, use a clock or access data. Every result
+//! depends on a few numbers only, so all nodes compute the same results, on the real and on the simulated machine.
 //!
 //! ```text
 //!              memory of the compute nodes
@@ -17,8 +17,8 @@
 //! Start with [`Striping`] for the lower half and with [`Pattern`] for the upper half; [`Selection`] is for accesses
 //! that no pattern describes.
 //!
-//! All offsets and lengths are in bytes unless a name says otherwise, and no file is longer than
-//! [`FILE_BYTES_MAX`], so the sum of any two of them fits in 64 bits.
+//! All offsets and lengths are in bytes unless a name says otherwise, and no file is longer than [`FILE_BYTES_MAX`], so
+//! the sum of any two offsets or lengths fits in 64 bits.
 
 mod axis;
 mod chunks;

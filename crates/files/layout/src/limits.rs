@@ -1,6 +1,6 @@
 //! Limits on dimensions, nodes and disks.
 //!
-//! Errors name these limits.
+//! Error messages quote these limits.
 
 /// Maximum number of dimensions of an array.
 pub const DIMENSIONS_MAX: usize = 4;

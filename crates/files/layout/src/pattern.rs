@@ -8,9 +8,9 @@
 //!   n  not distributed        b  block        c  cyclic        one letter for each dimension
 //! ```
 //!
-//! The reports use nineteen, [`Pattern::NAMES`]. They omit `rnn`, `rnc` and `rbn`, which equal `rn`, `rc` and `rb` if
-//! the rows divide evenly. We accept them, since rows may not: 40 rows in blocks over 16 nodes are 3 rows each for 13
-//! nodes and 1 for the next, while `rb` gives all nodes the same amount.
+//! The reports use nineteen patterns, [`Pattern::NAMES`]. They omit `rnn`, `rnc` and `rbn`, which equal `rn`, `rc` and
+//! `rb` if the nodes divide the rows evenly. We accept the three names, since the division can be uneven: with 40 rows
+//! in blocks over 16 nodes, 13 nodes have 3 rows each and the next has 1, while `rb` gives all nodes the same amount.
 
 use std::fmt;
 use std::str::FromStr;
@@ -64,10 +64,10 @@ pub struct Problem {
     pub record_bytes: u64,
     /// Number of compute nodes.
     pub nodes: u32,
-    /// Sides of the matrix in records. Default: the most square one. Vectors ignore it.
+    /// Sides of the matrix in records; ignored for vectors. Default: the most square matrix.
     pub shape: Option<Shape>,
-    /// Sides of the grid of nodes. Default: the most square one if both dimensions are distributed; otherwise all nodes
-    /// along the distributed dimension. Vectors ignore it.
+    /// Sides of the grid of nodes; ignored for vectors. Default: the most square grid if both dimensions are
+    /// distributed; otherwise all nodes along the distributed dimension.
     pub grid: Option<Grid>,
 }
 
@@ -118,7 +118,7 @@ impl Pattern {
 
     /// Returns the nineteen patterns of the reports, in the order of [`Pattern::NAMES`].
     pub fn all() -> impl Iterator<Item = Pattern> {
-        Pattern::NAMES.iter().map(|name| name.parse().expect("every name is that of a pattern"))
+        Pattern::NAMES.iter().map(|name| name.parse().expect("every name parses as a pattern"))
     }
 
     /// Returns the direction of the data.
@@ -131,9 +131,9 @@ impl Pattern {
         matches!(self.spread, Spread::Matrix(..))
     }
 
-    /// Returns the pattern of the same direction that conforms to the file: each node has one block of the file.
+    /// Returns the pattern of the same direction in which each node has one contiguous part of the file.
     ///
-    /// Two-phase I/O uses it towards the disks.
+    /// In two-phase I/O, the compute nodes access the disks in this pattern.
     pub const fn conforming(&self) -> Pattern {
         Pattern { operation: self.operation, spread: Spread::Vector(DistributionLetter::Block) }
     }
@@ -220,8 +220,8 @@ impl FromStr for Pattern {
             return match operation {
                 Operation::Read => Ok(Pattern { operation, spread: Spread::All }),
                 Operation::Write => Err(unknown(
-                    "if all nodes wrote all of the file, whose data would it hold? \
-                     Only reading has it (ra); to write from one node use wn, from all wb or wc"
+                    "if all nodes wrote all of the file, whose data would the file hold? \
+                     Use ra only to read; wn writes from one node, wb and wc from all"
                         .to_owned(),
                 )),
             };
@@ -232,8 +232,8 @@ impl FromStr for Pattern {
             Some(&[rows, columns]) => Spread::Matrix(rows, columns),
             _ => {
                 return Err(unknown(format!(
-                    "after r or w comes one letter for a vector or two for the rows and the columns of a \
-                     matrix, each n (not distributed), b (block) or c (cyclic), as in {}",
+                    "after r or w write one letter for a vector, or two for the rows and columns of a matrix, \
+                     each n (not distributed), b (block) or c (cyclic), as in {}",
                     some_names()
                 )));
             }
@@ -299,9 +299,12 @@ mod tests {
         let error = view("rbb", Problem { shape: Some(Shape { rows: 40, columns: 30 }), ..problem });
         assert!(error.contains("40 rows x 30 columns") && error.contains("1280 records"), "{error}");
         let error = view("rbb", Problem { grid: Some(Grid { rows: 4, columns: 3 }), ..problem });
-        assert!(error.contains("12 places for 16 compute nodes"), "{error}");
+        assert!(error.contains("12 places does not fit 16 compute nodes"), "{error}");
         let error = view("rnb", Problem { grid: Some(Grid { rows: 4, columns: 4 }), ..problem });
-        assert!(error.contains("dimension 0 (from 0) is not distributed but has 4 parts"), "{error}");
+        assert!(
+            error.contains("dimension 0 (from 0) is not distributed, but the grid divides it into 4 parts"),
+            "{error}"
+        );
         for name in ["ra", "rb", "rbb"] {
             assert!(view(name, Problem { record_bytes: 0, ..problem }).contains("0 bytes"));
             assert!(view(name, Problem { nodes: 0, ..problem }).contains("0 compute nodes"));

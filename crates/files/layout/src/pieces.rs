@@ -29,8 +29,8 @@ pub struct Piece {
 
 /// The pieces of an extent, each as long as possible within it.
 ///
-/// They are in file order and cover the extent once. If every node has the whole file, there is one piece for each
-/// node, in the order of nodes. Owns its state and does not allocate.
+/// The pieces are in file order and cover the extent once. If every node has the whole file, there is one piece for
+/// each node instead, in the order of nodes. The iterator owns its state and does not allocate.
 #[derive(Clone, Debug)]
 pub struct Pieces(State);
 
@@ -42,12 +42,12 @@ enum State {
 }
 
 impl Pieces {
-    /// Returns the pieces of an extent within the file, for an array distributed over nodes.
+    /// Returns the pieces of an extent, which must lie within the file, of an array distributed over nodes.
     pub(crate) fn dealt(axes: Axes, extent: Extent) -> Self {
         Pieces(State::DistributionPass(DistributionPass::new(axes, extent)))
     }
 
-    /// Returns the extent once for each node.
+    /// Returns one piece for each node: the whole extent.
     pub(crate) fn copies(extent: Extent, nodes: u32) -> Self {
         let nodes = if extent.is_empty() { 0 } else { nodes };
         Pieces(State::Copies(Copies { extent, node: 0, nodes }))
@@ -78,7 +78,7 @@ struct DistributionPass {
     spots: [AxisPosition; DIMENSIONS_MAX],
     /// Owner of the run, without its part of the innermost axis.
     row_node: u32,
-    /// Number of rows of that node before this one.
+    /// Number of rows of this node before the current row.
     row_local: u64,
 }
 
@@ -106,7 +106,7 @@ impl DistributionPass {
         self.row_local * self.axes.inner().share(spot.part) + spot.local
     }
 
-    /// Advances past the next run, or its part within the extent; returns the number of bytes.
+    /// Advances past the next run, or past its part within the extent. Returns the number of bytes passed.
     #[inline]
     fn take_run(&mut self) -> u64 {
         let bytes = self.spots[0].left.min(self.end - self.file_offset);
@@ -143,7 +143,7 @@ impl DistributionPass {
         let file_offset = self.file_offset;
         let mut bytes = self.take_run();
         // A node stores its bytes in file order, so bytes adjacent in the file are adjacent in its memory. This happens
-        // at row ends, and, as with chunks, at most once.
+        // only where a row ends, and at most once, as with chunks.
         if self.node() == node && self.file_offset != self.end {
             bytes += self.take_run();
         }

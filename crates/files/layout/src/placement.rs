@@ -1,7 +1,7 @@
 //! Assigns each stripe of a file to a disk.
 //!
-//! Consecutive stripes are on different nodes while several nodes have disks left. So a few consecutive blocks already
-//! use as many links and processors as possible.
+//! Consecutive stripes are on different nodes as long as several nodes have unused disks. So even a few consecutive
+//! blocks use as many links and processors as possible.
 //!
 //! ```text
 //!   disks per node: 2, 1, 3          node 0    node 1    node 2

@@ -9,7 +9,7 @@
 //!   16 nodes                            16 =    4 x    4
 //! ```
 //!
-//! These are the shapes of the STARFISH reports. 40 x 32 follows from a chunk of eight blocks that they mention, 1280 x
+//! The STARFISH reports use these shapes. We derived 40 x 32 from a chunk of eight blocks that they mention, 1280 x
 //! 1024 from their measurements, and the rule from both shapes.
 
 use std::fmt;

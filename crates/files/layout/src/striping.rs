@@ -8,8 +8,8 @@
 //!   stripe 2  | 2 | 5 |
 //! ```
 //!
-//! A stripe here is the part of one file on one disk. `placement` selects the disk; the file system of its node selects
-//! the location on the disk.
+//! In this crate a stripe is the part of one file on one disk. `placement` selects the disk; the file system of its
+//! node selects the location on the disk.
 
 use std::iter::FusedIterator;
 
@@ -26,7 +26,7 @@ pub struct Striping {
     stripe_count: u32,
 }
 
-/// The serialised form: unchecked numbers, checked when decoded.
+/// The serialised form: numbers that are checked when they are decoded.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Striping")]
 struct RawStriping {
@@ -55,13 +55,13 @@ pub struct StripePlace {
 /// Consecutive bytes of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockRequest {
-    /// Index of the stripe the block is on.
+    /// Index of the stripe with the block.
     pub stripe: u32,
     /// Offset of the first byte within that stripe, in bytes.
     pub stripe_offset: u64,
     /// Offset of the first byte within the file, in bytes.
     pub file_offset: u64,
-    /// Length in bytes; at least one, at most the rest of the block.
+    /// Length in bytes; at least one, and at most to the end of the block.
     pub bytes: u64,
 }
 
@@ -143,8 +143,7 @@ impl Striping {
 
     /// Returns the size in bytes of the file whose stripes have these lengths in bytes.
     ///
-    /// This is the largest file offset of a byte in any stripe, plus one: shorter stripes have holes or were not
-    /// written as far.
+    /// This is the largest file offset of a byte in any stripe, plus one. Stripes that end earlier end in a hole.
     pub fn file_bytes(&self, stripe_bytes: &[u64]) -> Result<u64, LayoutError> {
         if stripe_bytes.len() as u64 != u64::from(self.stripe_count) {
             let (given, stripe_count) = (stripe_bytes.len(), self.stripe_count);

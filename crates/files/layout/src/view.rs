@@ -13,8 +13,8 @@
 //!      2 2 2 2 3 3 3 3
 //! ```
 //!
-//! The file consists of whole records. A file with an incomplete record at its end is an error here and must be viewed
-//! with smaller records (of one byte, if necessary).
+//! The file consists of whole records. A view rejects a file with an incomplete record at its end. Use smaller records
+//! for such a file (of one byte, if necessary).
 //!
 //! A view is a few numbers. It is sent with collective requests, and a received view is checked like a constructed one,
 //! so it is always consistent. The receiver must compare it with the file, using [`View::file_bytes`]. Iterate only
@@ -43,7 +43,7 @@ pub struct View {
     axes: Axes,
 }
 
-/// The serialised form: unchecked numbers, checked when decoded. Its size grows with the number of dimensions.
+/// The serialised form: numbers that are checked when they are decoded. Its size grows with the number of dimensions.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "View")]
 struct RawView {
@@ -69,7 +69,7 @@ impl View {
         }
     }
 
-    /// Returns the view in which each of `nodes` nodes has the whole array, whose dimensions are not distributed.
+    /// Returns the view in which each of `nodes` nodes has the whole array. No dimension may be distributed.
     pub fn replicated(record_bytes: u64, dimensions: &[Dimension], nodes: u32) -> Result<Self, LayoutError> {
         let view = View::unplaced(record_bytes, dimensions, nodes, true)?;
         match dimensions.iter().position(|dimension| !is_undistributed(dimension)) {
@@ -78,7 +78,7 @@ impl View {
         }
     }
 
-    /// Checks all arguments except the grid; the caller must add the axes.
+    /// Checks all arguments except the grid, and returns a view without axes, which the caller must add.
     fn unplaced(
         record_bytes: u64,
         dimensions: &[Dimension],
@@ -152,7 +152,7 @@ impl View {
         }
     }
 
-    /// Computes [`View::node_bytes`] by dimension: the merged axes no longer show which parts are empty.
+    /// Computes [`View::node_bytes`] dimension by dimension, since the merged axes do not show which parts are empty.
     fn dealt_bytes(&self, node: u32) -> u64 {
         let mut place = node;
         let mut bytes = self.record_bytes;
@@ -175,7 +175,7 @@ impl View {
         }
     }
 
-    /// Returns the owners of the bytes of an extent of the file, without bytes beyond the end of the file.
+    /// Returns the owners of the bytes of an extent, clipped to the end of the file.
     pub fn pieces(&self, extent: Extent) -> Pieces {
         let extent = extent.clip(self.file_bytes);
         if self.replicated { Pieces::copies(extent, self.nodes) } else { Pieces::dealt(self.axes, extent) }

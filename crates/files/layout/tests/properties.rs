@@ -102,7 +102,7 @@ proptest! {
         for node in 0..view.nodes() {
             let (mut memory_offset, mut file_end) = (0, None);
             for chunk in view.chunks(node) {
-                prop_assert!(file_end < Some(chunk.file_offset), "in order, and as long as can be");
+                prop_assert!(file_end < Some(chunk.file_offset), "chunks are in order, and as long as possible");
                 prop_assert_eq!(chunk.memory_offset, memory_offset);
                 for byte in 0..chunk.bytes {
                     let place = &mut found[(chunk.file_offset + byte) as usize];
@@ -135,7 +135,7 @@ proptest! {
             next += piece.bytes;
         }
         prop_assert_eq!(next, extent.end());
-        prop_assert!(!pieces.windows(2).any(|pair| join(&pair[0], &pair[1])), "as long as can be");
+        prop_assert!(!pieces.windows(2).any(|pair| join(&pair[0], &pair[1])), "pieces are as long as possible");
     }
 
     #[test]
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn encoded_views_and_stripings_are_decoded(view in view(), striping in striping()) {
         let bytes = postcard::to_allocvec(&view).unwrap();
-        prop_assert!(bytes.len() < 40, "a view is small");
+        prop_assert!(bytes.len() < 40, "an encoded view is small");
         prop_assert_eq!(postcard::from_bytes::<View>(&bytes).unwrap(), view);
         let bytes = postcard::to_allocvec(&striping).unwrap();
         prop_assert_eq!(postcard::from_bytes::<Striping>(&bytes).unwrap(), striping);

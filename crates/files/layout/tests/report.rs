@@ -27,7 +27,7 @@ fn request_count(view: &View, node: u32) -> usize {
     view.chunks(node).map(|chunk| striping().requests(chunk.file_extent()).count()).sum()
 }
 
-/// Returns the disks with a node's records.
+/// Returns the disks that store records of a node.
 fn disks(name: &str, record_bytes: u64, node: u32) -> BTreeSet<u32> {
     let chunks = view(name, record_bytes).chunks(node);
     chunks.flat_map(|chunk| striping().requests(chunk.file_extent())).map(|request| request.stripe).collect()
@@ -39,7 +39,7 @@ fn first_blocks(name: &str, record_bytes: u64) -> BTreeSet<u64> {
     (0..NODES).map(first).collect()
 }
 
-/// Checks chunk size and stride in records, the number of chunks, and the number of requests of node 0.
+/// Checks the chunk size, stride, number of chunks, and number of requests of node 0; size and stride are in records.
 fn check(
     name: &str,
     record_bytes: u64,
@@ -173,14 +173,14 @@ fn a_column_is_always_on_the_same_disk() {
 
 #[test]
 fn groups_of_rows_are_localities_on_disk() {
-    // Blocks that are adjacent on a disk are 16 blocks apart in the file.
+    // Two blocks that are adjacent on a disk are 16 blocks apart in the file.
     let rows_apart = |name, blocks| {
         let rows: BTreeSet<_> = first_blocks(name, 8192).iter().map(|block| block / blocks).collect();
         rows.into_iter().collect::<Vec<_>>()
     };
-    assert_eq!(rows_apart("rbb", 32 * 10), [0, 1, 2, 3], "four groups 10 rows, 20 blocks of a disk, apart");
+    assert_eq!(rows_apart("rbb", 32 * 10), [0, 1, 2, 3], "four groups, 10 rows or 20 blocks on a disk apart");
     assert_eq!(rows_apart("rbc", 32 * 10), [0, 1, 2, 3]);
-    assert_eq!(rows_apart("rb", 80), (0..16).collect::<Vec<_>>(), "sixteen, 5 blocks of a disk apart");
+    assert_eq!(rows_apart("rb", 80), (0..16).collect::<Vec<_>>(), "sixteen groups, 5 blocks on a disk apart");
 }
 
 #[test]
@@ -188,7 +188,8 @@ fn first_chunks_of_small_records_in_row_blocks_lie_on_one_disk() {
     let first_disks = |name| -> BTreeSet<_> {
         first_blocks(name, 8).iter().map(|&block| striping().place_of_block(block).stripe).collect()
     };
-    // Distance of 320 rows, thus blocks; 320 is a multiple of 16: one disk, in four places.
+    // The first chunks are 320 rows apart, and a row is a block. 320 is a multiple of 16, so all are on one disk, in
+    // four places.
     for name in ["rbb", "rbc"] {
         assert_eq!(first_disks(name), BTreeSet::from([0]));
         assert_eq!(first_blocks(name, 8), BTreeSet::from([0, 320, 640, 960]));

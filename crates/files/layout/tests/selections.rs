@@ -1,4 +1,4 @@
-//! Laws of selections: each is compared with its bytes, one by one.
+//! Laws of selections: each selection is compared with the list of its bytes, one by one.
 
 mod dealing;
 
@@ -58,7 +58,7 @@ impl Known {
     }
 }
 
-/// Returns selections of a few hundred bytes, built from each other in every way.
+/// Returns selections of a few hundred bytes, built from smaller selections in every way.
 fn known() -> impl Strategy<Value = Known> {
     let run = (0..20_u64, 0..9_u64).prop_map(|(offset, bytes)| Known::contiguous(Extent::new(offset, bytes)));
     run.prop_recursive(4, 24, 3, |inner| {
@@ -75,7 +75,7 @@ fn known() -> impl Strategy<Value = Known> {
     })
 }
 
-/// Returns the chunks of the offsets in an extent, by the definition.
+/// Returns the chunks of those `offsets` that lie in an extent, computed directly from the definition.
 fn chunks_by_definition(offsets: &[u64], extent: Extent) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     for (memory_offset, &file_offset) in offsets.iter().enumerate() {
@@ -92,7 +92,7 @@ fn chunks_by_definition(offsets: &[u64], extent: Extent) -> Vec<Chunk> {
 
 const EVERYWHERE: Extent = Extent::new(0, FILE_BYTES_MAX);
 
-/// Compares every query of a selection with its bytes.
+/// Compares the result of every query of a selection with the list of its bytes.
 fn check(selection: &Selection, offsets: &[u64], extent: Extent) -> Result<(), TestCaseError> {
     let all = chunks_by_definition(offsets, EVERYWHERE);
     prop_assert_eq!(selection.bytes(), offsets.len() as u64);
@@ -119,7 +119,7 @@ fn check(selection: &Selection, offsets: &[u64], extent: Extent) -> Result<(), T
     Ok(())
 }
 
-/// Returns the offsets of the bytes of a box, by the definition.
+/// Returns the offsets of the bytes of a box, computed directly from the definition.
 fn box_by_definition(element_bytes: u64, sides: &[ArraySide]) -> Vec<u64> {
     let mut offsets: Vec<u64> = vec![0];
     for side in sides {
@@ -296,7 +296,7 @@ fn exercise(selection: &Selection) -> Result<(), TestCaseError> {
     for extent in [EVERYWHERE, Extent::new(middle, 1000), Extent::new(u64::MAX, 1)] {
         let mut end = None;
         for piece in selection.pieces_in(extent).take(100) {
-            prop_assert!(end < Some(piece.file_offset), "in order, and as long as can be");
+            prop_assert!(end < Some(piece.file_offset), "pieces are in order, and as long as possible");
             prop_assert_eq!(selection.bytes_before(piece.file_offset), piece.memory_offset);
             prop_assert!(piece.bytes > 0 && piece.memory_offset + piece.bytes <= selection.bytes());
             end = Some(piece.file_offset + piece.bytes);
@@ -331,13 +331,13 @@ fn a_selection_is_printed_and_parsed_as_one_word() {
     let vector = Selection::vector(Extent::new(5, 8), 500, 32).unwrap();
     assert_eq!(vector.to_string(), "5:(8+24)4000");
     for (text, why) in [
-        ("", "at byte 0 (from 0) of a selection a number of bytes is expected"),
-        ("8", "at byte 1 (from 0) of a selection : is expected"),
+        ("", "expected a number of bytes at byte 0 (from 0)"),
+        ("8", "expected : at byte 1 (from 0)"),
         ("0:(8+)4", "at byte 5"),
         ("0:[8,1]", "at byte 6"),
-        ("0:8 ", "at byte 3 (from 0) of a selection the end is expected"),
-        ("0:0", "node 0 (from 0) of an encoded selection is empty"),
-        ("0:(8+24)8", "repeats less than once"),
+        ("0:8 ", "expected the end at byte 3 (from 0)"),
+        ("0:0", "invalid encoded selection: its node 0 (from 0) is empty"),
+        ("0:(8+24)8", "repeats less than one copy"),
         ("18446744073709551616:1", "at byte 0"),
         ("9223372036854775807:9223372036854775807", "would end beyond"),
     ] {
@@ -350,7 +350,7 @@ fn a_selection_is_printed_and_parsed_as_one_word() {
 
 #[test]
 fn a_block_cyclic_array_is_encoded_in_less_than_64_bytes() {
-    // Includes uneven sides, which are not a whole number of runs or cycles.
+    // Includes sides whose length is not a whole number of runs or cycles.
     for (length, run) in [(1024, 4), (1000, 7), (1 << 16, 1)] {
         let dimensions = [cyclic(length, run, 4); 3];
         let selection = Selection::dealt(8, &dimensions, 21).unwrap();
@@ -380,8 +380,8 @@ fn a_distant_offset_is_found_without_walking_the_runs() {
     assert!(tiled.end() <= FILE_BYTES_MAX && tiled.end() > FILE_BYTES_MAX - 64);
 }
 
-/// Small calls through an irregular view do this. If each slice copied the parts before it, the test would take
-/// minutes.
+/// Small calls through an irregular view make such slices. If each slice copied the parts before it, the test would
+/// take minutes.
 #[test]
 fn small_slices_of_a_long_list_are_cheap() {
     const PARTS: u64 = 100_000;
@@ -404,7 +404,7 @@ fn slices_of_whole_repetitions_need_no_list() {
 
 #[test]
 fn an_mpi_file_view_is_a_shifted_tiled_and_sliced_type() {
-    // Displacement 1000, bytes 2, 3 and 8 of every 12 bytes: five bytes from position 4 on.
+    // Displacement 1000; the type selects bytes 2, 3 and 8 of every 12. The slice has five bytes from position 4 on.
     let of_type = Selection::list(&[Extent::new(2, 2), Extent::new(8, 1)]).unwrap();
     let wanted = of_type.shifted(1000).unwrap().tiled(12).unwrap().slice(4, 5).unwrap();
     let offsets: Vec<_> = wanted.chunks().map(|chunk| (chunk.file_offset, chunk.bytes)).collect();
@@ -456,7 +456,7 @@ fn an_invalid_selection_is_an_error() {
 fn the_number_of_levels_is_limited() {
     let mut selection = Selection::contiguous(Extent::new(0, 2)).unwrap();
     let one_more = |of: &Selection| {
-        // The second copy is cut short, so that no level can be merged with the one inside it.
+        // The second copy is cut short, so that no level can be merged with the level inside it.
         of.repeated(2, of.span().bytes + 1)?.slice(0, of.bytes() + 1)
     };
     for _ in 0..SELECTION_LEVELS_MAX {
@@ -471,21 +471,27 @@ fn the_number_of_levels_is_limited() {
 fn an_invalid_encoded_selection_is_rejected_with_the_reason() {
     use SentNode::{List, Repeat, Run};
     let wrong = [
-        (vec![Run(0)], "node 0 (from 0) of an encoded selection is empty"),
-        (vec![Repeat { bytes: 8, gap: 1 }], "node 0 (from 0) of an encoded selection repeats nothing"),
+        (vec![Run(0)], "invalid encoded selection: its node 0 (from 0) is empty"),
+        (vec![Repeat { bytes: 8, gap: 1 }], "invalid encoded selection: its node 0 (from 0) repeats nothing"),
         (
             vec![Run(8), Repeat { bytes: 8, gap: 1 }],
-            "node 1 (from 0) of an encoded selection repeats less than once",
+            "invalid encoded selection: its node 1 (from 0) repeats less than one copy",
         ),
-        (vec![Run(8), Run(8)], "node 1 (from 0) of an encoded selection leaves nodes before it outside"),
-        (vec![Run(8), List(vec![4])], "node 1 (from 0) of an encoded selection lists too many"),
+        (
+            vec![Run(8), Run(8)],
+            "invalid encoded selection: its node 1 (from 0) leaves nodes before it without a parent",
+        ),
+        (
+            vec![Run(8), List(vec![4])],
+            "invalid encoded selection: its node 1 (from 0) lists more nodes than precede it",
+        ),
         (
             vec![Run(1), Run(1), List(vec![4]), Run(1), List(vec![4])],
-            "node 4 (from 0) of an encoded selection lists a list",
+            "invalid encoded selection: its node 4 (from 0) lists a list",
         ),
         (
             vec![Run(8), Repeat { bytes: 16, gap: u64::MAX - 7 }],
-            "the selection would end beyond byte 9223372036854775807, where the largest file ends",
+            "the selection would end beyond byte 9223372036854775807, the end of the largest possible file",
         ),
     ];
     for (nodes, expected) in wrong {

@@ -115,7 +115,7 @@ fn patterns_are_listed_and_drawn() {
         ("letter", &["patterns", "rx"][..]),
         ("1 to 4096 records", &["patterns", "rb", "--shape", "0x4"]),
         ("1 to 4096 records", &["patterns", "rb", "--shape", "65x64"]),
-        ("12 places for 4 compute nodes", &["patterns", "rbb", "--grid", "4x3"]),
+        ("12 places does not fit 4 compute nodes", &["patterns", "rbb", "--grid", "4x3"]),
         ("it has no effect", &["patterns", "rb", "--grid", "2x2"]),
         ("name only one", &["patterns", "rb", "rc", "--format", "svg"]),
         ("PATTERN", &["patterns", "--nodes", "3"]),

@@ -1,14 +1,14 @@
 //! Selections of arrays: a box, or one node's part of a distributed array.
 //!
-//! Both are built from the innermost side outwards. The selection of a row is repeated for the rows, that of a plane
-//! for the planes, and so on. A side that is selected entirely makes the runs longer.
+//! Both are built from the innermost side outwards: the selection in one row is repeated for all selected rows, the
+//! selection in one plane for all selected planes, and so on. A side that is selected entirely makes the runs longer.
 
 use super::error::SelectionError;
 use super::tree::{Tree, within_file};
 use crate::axis::Axes;
 use crate::distribution::Dimension;
 
-/// One side of an array, and the indices selected of it.
+/// One side of an array, and its selected indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArraySide {
     /// Length in elements (or rows, or planes).
@@ -33,8 +33,8 @@ impl Inner {
         Ok(Inner { index_bytes: bytes, offset: 0, tree: Tree::run(bytes)? })
     }
 
-    /// Adds a side of `length` indices around the selection. Selects runs of `run` indices every `stride` from `first`
-    /// on, `count` indices in total.
+    /// Adds a side of `length` indices around the selection. Selects runs of `run` indices that begin every `stride`
+    /// indices from `first` on, `count` indices in total.
     fn within(
         self,
         length: u64,

@@ -10,17 +10,18 @@ use crate::extent::FILE_BYTES_MAX;
 /// Maximum depth of nested repetitions and lists.
 pub const SELECTION_LEVELS_MAX: u32 = 64;
 
-/// Maximum number of runs, repetitions and lists in a selection that is sent: about ten megabytes.
+/// Maximum number of runs, repetitions and lists in a selection that is sent in a message. The largest message has
+/// about ten megabytes.
 pub const SELECTION_NODES_MAX: usize = 1 << 18;
 
-/// The reason why a selection is impossible.
+/// The reason why a selection is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SelectionError {
     /// A part of a list begins before the end of the previous part.
     #[error(
-        "part {part} (from 0) begins at byte {offset}, and the parts before it end at byte {end}: \
-         give parts in ascending order that do not overlap"
+        "part {part} (from 0) begins at byte {offset}, but the parts before it end at byte {end}: \
+         give the parts in ascending order, without overlaps"
     )]
     PartOverlaps {
         /// Index of the part, from 0.
@@ -33,7 +34,7 @@ pub enum SelectionError {
 
     /// The stride is shorter than the repeated selection.
     #[error(
-        "{bytes} bytes from first to last, repeated every {stride} bytes, overlap: \
+        "a selection that spans {bytes} bytes overlaps itself if it is repeated every {stride} bytes: \
          make the stride at least {bytes} bytes"
     )]
     RepetitionOverlaps {
@@ -43,29 +44,28 @@ pub enum SelectionError {
         stride: u64,
     },
 
-    /// A byte beyond the largest file.
-    #[error("the selection would end beyond byte {FILE_BYTES_MAX}, where the largest file ends")]
+    /// A selected byte is beyond the end of the largest possible file.
+    #[error("the selection would end beyond byte {FILE_BYTES_MAX}, the end of the largest possible file")]
     TooLong,
 
     /// Too many levels of nesting.
-    #[error(
-        "repetitions and lists nested more than {SELECTION_LEVELS_MAX} deep: describe the selection with fewer levels"
-    )]
+    #[error("repetitions and lists are nested more than {SELECTION_LEVELS_MAX} deep: use fewer levels")]
     TooDeep,
 
-    /// Too many nodes to send.
+    /// The selection has too many runs, repetitions and lists for one message.
     #[error(
-        "a selection of {nodes} runs, repetitions and lists: at most {SELECTION_NODES_MAX} travel at once; \
-         select it extent by extent"
+        "the selection has {nodes} runs, repetitions and lists, but a message holds at most {SELECTION_NODES_MAX}: \
+         request its extents one by one"
     )]
     TooManyNodes {
-        /// Number of nodes.
+        /// Number of runs, repetitions and lists.
         nodes: usize,
     },
 
-    /// A part of a side that is not within the side.
+    /// Requested indices beyond the end of a side of the array.
     #[error(
-        "side {side} (from 0) has {length} indices, and {count} from {first} on are wanted: stay within the side"
+        "side {side} (from 0) has {length} indices, but {count} starting at {first} are requested: \
+         request only indices below {length}"
     )]
     OutsideSide {
         /// Index of the side, from 0.
@@ -79,7 +79,7 @@ pub enum SelectionError {
     },
 
     /// A node number outside the grid.
-    #[error("node {node} of a grid of {places} places (numbered from 0)")]
+    #[error("there is no node {node} in a grid of {places} places: nodes are numbered from 0")]
     NoSuchNode {
         /// Requested node number.
         node: u32,
@@ -88,9 +88,9 @@ pub enum SelectionError {
     },
 
     /// A received message that is not a valid selection.
-    #[error("node {node} (from 0) of an encoded selection {defect}")]
+    #[error("invalid encoded selection: its node {node} (from 0) {defect}")]
     Encoding {
-        /// Index of the node, from 0.
+        /// Index of the run, repetition or list in the message, from 0.
         node: usize,
         /// The defect.
         defect: &'static str,
@@ -98,7 +98,7 @@ pub enum SelectionError {
 
     /// A text that is not a selection.
     #[error(
-        "at byte {at} (from 0) of a selection {expected} is expected, as in 16:8 or 0:(8+24)4000 or 0:[8,92,4]"
+        "expected {expected} at byte {at} (from 0) of the selection, as in 16:8 or 0:(8+24)4000 or 0:[8,92,4]"
     )]
     Text {
         /// Position in the text, in bytes.
@@ -107,7 +107,7 @@ pub enum SelectionError {
         expected: &'static str,
     },
 
-    /// The array is impossible.
+    /// The shape or distribution of the array is invalid.
     #[error(transparent)]
     Array(#[from] LayoutError),
 }

@@ -1,6 +1,7 @@
 //! A selection: the bytes of a file that one process reads or writes, in ascending order.
 //!
-//! In memory they are adjacent, so the position of a byte in memory is the number of selected bytes before it.
+//! In memory the selected bytes are adjacent, so the position of a byte in memory is the number of selected bytes
+//! before it.
 //!
 //! ```text
 //!   a box of 2 rows and 3 columns of an array of 4 x 8 bytes
@@ -14,11 +15,11 @@
 //! ```
 //!
 //! A selection is a small tree of runs, repetitions and lists (`tree.rs`), whatever the size of the file. The part of a
-//! process in a block-cyclic array of three dimensions has seven nodes. It is sent in about fifty bytes (`wire.rs`), or
-//! written as a word (`text.rs`). Every query uses arithmetic along the depth of the tree; none walks from the
-//! beginning.
+//! process in a block-cyclic array of three dimensions is a tree of seven nodes. A message encodes this tree in about
+//! fifty bytes (`wire.rs`); it can also be written as one word of text (`text.rs`). Every query computes its result
+//! along one path down the tree; no query walks through the selected bytes from the beginning.
 //!
-//! [`View`] is for arrays distributed over all nodes without gaps, and finds the owner of any byte. A selection
+//! A [`View`] describes an array distributed over all nodes without gaps, and finds the owner of any byte. A selection
 //! describes the bytes that one process requests, with or without gaps.
 
 mod array;
@@ -40,7 +41,7 @@ use crate::distribution::Dimension;
 use crate::extent::{Extent, FILE_BYTES_MAX};
 use crate::view::View;
 
-/// Bytes of a file in ascending order, each once, and none beyond [`FILE_BYTES_MAX`].
+/// Bytes of a file in ascending order: each byte at most once, and no byte beyond [`FILE_BYTES_MAX`].
 ///
 /// A copy shares the tree. Equal selections select the same bytes. The converse does not hold, since the same bytes can
 /// be described differently.
@@ -63,19 +64,20 @@ impl Selection {
         Selection::placed(extent.offset, Tree::run(extent.bytes)?)
     }
 
-    /// Returns `count` extents of equal length: `first`, and others at intervals of `stride` bytes.
+    /// Returns `count` extents of equal length: the first is `first`, and each next one begins `stride` bytes later.
     pub fn vector(first: Extent, count: u64, stride: u64) -> Result<Self, SelectionError> {
         Selection::contiguous(first)?.repeated(count, stride)
     }
 
-    /// Returns the bytes of these extents, which must be in ascending order and not overlap; empty ones may be
-    /// anywhere.
+    /// Returns the bytes of these extents, which must be in ascending order and not overlap. Empty extents can be at
+    /// any position.
     pub fn list(extents: &[Extent]) -> Result<Self, SelectionError> {
         let parts = extents.iter().map(|extent| Ok((extent.offset, Tree::run(extent.bytes)?)));
         Selection::listed(parts)
     }
 
-    /// Joins selections, each moved by its offset; they must be in ascending order and not overlap.
+    /// Joins selections after moving each by its offset. The moved selections must be in ascending order and not
+    /// overlap.
     pub fn joined(parts: &[(u64, Selection)]) -> Result<Self, SelectionError> {
         let parts = parts.iter().map(|(offset, part)| {
             let offset = offset.checked_add(part.offset).ok_or(SelectionError::TooLong)?;
@@ -84,7 +86,7 @@ impl Selection {
         Selection::listed(parts)
     }
 
-    /// Returns a box of an array of elements of `element_bytes` bytes; the sides are given outermost first.
+    /// Returns a box in an array of elements of `element_bytes` bytes. `sides` begins with the outermost side.
     ///
     /// Any number of sides is possible. With no side the box is one element.
     pub fn subarray(element_bytes: u64, sides: &[ArraySide]) -> Result<Self, SelectionError> {
@@ -95,8 +97,9 @@ impl Selection {
     /// Returns the part of node `node` in an array of records of `record_bytes` bytes, distributed over a grid of
     /// nodes.
     ///
-    /// The dimensions are given outermost first and the nodes fill the grid in row-major order, as in a [`View`]. Any
-    /// number of dimensions is possible. `MPI_Type_create_darray` with `MPI_ORDER_C` makes the same type.
+    /// As in a [`View`], `dimensions` begins with the outermost dimension, and the nodes fill the grid in row-major
+    /// order. Any number of dimensions is possible. The result equals the type made by `MPI_Type_create_darray` with
+    /// `MPI_ORDER_C`.
     pub fn dealt(record_bytes: u64, dimensions: &[Dimension], node: u32) -> Result<Self, SelectionError> {
         let (offset, tree) = array::dealt(record_bytes, dimensions, node)?;
         Selection::placed(offset, tree)
@@ -122,8 +125,8 @@ impl Selection {
 
     /// Repeats the selection every `stride` bytes up to the largest file offset.
     ///
-    /// Take a file view of MPI-IO with displacement `d` and a type of extent `e`. Its `n` bytes from position `p` on
-    /// are `type.shifted(d)?.tiled(e)?.slice(p, n)?`.
+    /// For a file view of MPI-IO with displacement `d` and a type of extent `e`, the `n` bytes from position `p` on are
+    /// `type.shifted(d)?.tiled(e)?.slice(p, n)?`.
     pub fn tiled(&self, stride: u64) -> Result<Self, SelectionError> {
         let room = FILE_BYTES_MAX - self.end();
         let count = room
@@ -138,7 +141,7 @@ impl Selection {
         Selection::placed(offset, self.tree.clone())
     }
 
-    /// Returns `bytes` of the selected bytes from `position` on, or fewer at the end.
+    /// Returns `bytes` selected bytes from position `position` on, or fewer if the selection ends before.
     pub fn slice(&self, position: u64, bytes: u64) -> Result<Self, SelectionError> {
         if position >= self.bytes() || bytes == 0 {
             return Ok(Selection::empty());
@@ -186,8 +189,8 @@ impl Selection {
         self.bytes() == 0
     }
 
-    /// Returns the extent from the first selected byte to the last, including gaps; empty, at 0, if no byte is
-    /// selected.
+    /// Returns the extent from the first selected byte to the last, including gaps. If no byte is selected, the extent
+    /// is empty, at offset 0.
     pub fn span(&self) -> Extent {
         Extent::new(self.offset, self.tree.end())
     }
@@ -202,7 +205,8 @@ impl Selection {
         self.tree.runs()
     }
 
-    /// Returns the number of runs, repetitions and lists in the tree, which determines its memory and message size.
+    /// Returns the number of runs, repetitions and lists in the tree. The memory and message size are proportional to
+    /// it.
     pub fn nodes(&self) -> u64 {
         self.tree.nodes()
     }
@@ -213,8 +217,8 @@ impl Selection {
         (before < self.bytes()).then(|| self.offset + self.tree.offset_of(before))
     }
 
-    /// Returns the number of selected bytes before a file offset: the position in memory of the byte there, or of the
-    /// next selected byte.
+    /// Returns the number of selected bytes before a file offset: the position in memory of the first selected byte at
+    /// or after this offset.
     pub fn bytes_before(&self, offset: u64) -> u64 {
         self.tree.bytes_before(offset.saturating_sub(self.offset))
     }
@@ -225,7 +229,7 @@ impl Selection {
     }
 
     /// Returns the selected bytes in an extent of the file as chunks, in ascending order, each as long as possible
-    /// within it.
+    /// within the extent.
     ///
     /// Takes time proportional to the number of chunks and the depth of the tree, wherever the extent is.
     pub fn pieces_in(&self, extent: Extent) -> SelectedChunks<'_> {
@@ -242,7 +246,7 @@ impl Serialize for Selection {
 }
 
 impl<'de> Deserialize<'de> for Selection {
-    /// Checks the received selection; an invalid one fails with the message of a [`SelectionError`].
+    /// Checks the received selection. If it is invalid, fails with the message of a [`SelectionError`].
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = RawSelection::deserialize(deserializer)?;
         raw.selection().map_err(serde::de::Error::custom)

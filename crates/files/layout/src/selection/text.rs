@@ -7,8 +7,8 @@
 //!   -                      nothing
 //! ```
 //!
-//! The text lists the same nodes as the encoding for messages (`wire.rs`), in another order, and is checked in the same
-//! way. A text with more nodes than can be sent is rejected.
+//! The text lists the same nodes as the encoding for messages (`wire.rs`), but in another order. Both are checked in
+//! the same way. A text with more nodes than can be sent is rejected.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +32,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// Writes a tree. Recursive: its depth is bounded.
+/// Writes a tree. May recurse, since the depth of the tree is bounded.
 fn write(tree: &Tree, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match tree {
         Tree::Run(bytes) => write!(f, "{bytes}"),
@@ -92,7 +92,7 @@ impl TextReader<'_> {
         SelectionError::Text { at: self.at, expected }
     }
 
-    /// Skips a mark if it is next; returns true if it was.
+    /// Skips `mark` if the rest of the text begins with it. Returns true if so.
     fn passes(&mut self, mark: &str) -> bool {
         let is_there = self.rest().starts_with(mark);
         self.at += if is_there { mark.len() } else { 0 };

@@ -1,4 +1,4 @@
-//! The nodes of a selection: runs, repetitions and lists. Each begins with its first selected byte.
+//! The nodes of a selection: runs, repetitions and lists. Each node begins with its first selected byte.
 //!
 //! ```text
 //!   the file       ab..cd..ab..cd......ef
@@ -7,22 +7,22 @@
 //!                     of a Run of 2 bytes
 //! ```
 //!
-//! A repetition stores the number of selected bytes, not the number of repetitions, so that its last copy may be
-//! incomplete. So the uneven end of an array, or a selection cut to a length, needs no further node.
+//! A repetition stores the number of selected bytes, not the number of copies, so that its last copy can be incomplete.
+//! So no further node is needed for the uneven end of an array, or for a selection cut to a length.
 //!
-//! Only the functions here make nodes, and they keep three invariants:
+//! Only the functions of this module make nodes, and they keep three invariants:
 //!
-//! - A node with a single run is a [`Tree::Run`]. So at most two runs per level of a walk touch and are joined before a
-//!   gap.
+//! - A node with a single run is a [`Tree::Run`]. So on each level of a walk at most two runs touch, and are joined,
+//!   before a gap follows.
 //! - No list is directly within a list.
-//! - No selected byte is beyond the largest file, so that sums of these numbers fit in 64 bits.
+//! - No selected byte is beyond the largest file, so that the sum of two offsets or lengths fits in 64 bits.
 
 use std::sync::Arc;
 
 use super::error::{SELECTION_LEVELS_MAX, SelectionError};
 use crate::extent::FILE_BYTES_MAX;
 
-/// Selected bytes, with offsets relative to the first of them.
+/// Selected bytes, with offsets relative to the first selected byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tree {
     /// A run of this many bytes; 0 only if the whole selection is empty.
@@ -39,7 +39,7 @@ pub(super) struct Repeat {
     pub(super) of: Tree,
     /// Bytes of the file from one copy to the next.
     pub(super) stride: u64,
-    /// Number of selected bytes, which is more than one copy has.
+    /// Number of selected bytes, which is larger than that of one copy.
     pub(super) bytes: u64,
     end: u64,
     runs: u64,
@@ -64,7 +64,8 @@ pub(super) struct Part {
     pub(super) offset: u64,
     /// Number of bytes that earlier parts select.
     pub(super) before: u64,
-    /// Number of runs that ended before this part; its first run may continue the last of them.
+    /// Number of the first run of this part: the number of earlier runs, less one if this part continues the last of
+    /// them.
     first_run: u64,
     pub(super) tree: Tree,
 }
@@ -87,7 +88,7 @@ impl Parts {
 }
 
 impl Repeat {
-    /// Returns the repetition with its end and its number of runs filled in.
+    /// Fills in the end and the number of runs of the repetition, and returns it.
     fn counted(self) -> Result<Self, SelectionError> {
         let (times, position) = self.place_of(self.bytes - 1);
         let start = times.checked_mul(self.stride);
@@ -156,8 +157,8 @@ impl Tree {
             .map(|repeat| Tree::Repeat(Arc::new(repeat)))
     }
 
-    /// Returns the selection and stride to repeat instead. If this is a repetition that the outer one only continues,
-    /// they are those of the inner repetition.
+    /// Returns the selection and stride to repeat instead of `self`. If `self` is a repetition that an outer one of
+    /// stride `stride` only continues, these are the selection and stride of `self`.
     fn carried_on(self, stride: u64) -> (Tree, u64) {
         if let Tree::Repeat(inner) = &self {
             let (times, rest) = (inner.bytes / inner.of.bytes(), inner.bytes % inner.of.bytes());
@@ -203,7 +204,8 @@ impl Tree {
         }
     }
 
-    /// Returns the number of runs, repetitions and lists in a message; saturates, since parts may be shared in memory.
+    /// Returns the number of runs, repetitions and lists in a message; saturates, since a small tree in memory can
+    /// share parts and so have very many.
     pub(super) fn nodes(&self) -> u64 {
         match self {
             Tree::Run(bytes) => u64::from(*bytes > 0),
@@ -261,8 +263,9 @@ impl Tree {
         if bytes == 0 { Ok(Tree::EMPTY) } else { self.part(0, bytes).map(|(_, tree)| tree) }
     }
 
-    /// Returns the selected bytes from position `start` to before `end`, or to the last of them, and their offset. The
-    /// part has at least one byte. Takes time proportional to the parts within the range, wherever they are in a list.
+    /// Returns the selected bytes at the positions from `start` to before `end`, or to the last selected byte, and
+    /// their offset. The range must have at least one byte. Takes time proportional to the number of parts within the
+    /// range, wherever these parts are in a list.
     pub(super) fn part(&self, start: u64, end: u64) -> Result<(u64, Tree), SelectionError> {
         let end = end.min(self.bytes());
         if (start, end) == (0, self.bytes()) {
@@ -334,7 +337,7 @@ impl List {
         }
     }
 
-    /// Returns the tree and its start in the file.
+    /// Returns the file offset of the tree, and the tree.
     pub(super) fn finish(mut self) -> Result<(u64, Tree), SelectionError> {
         let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else {
             return Ok((0, Tree::EMPTY));
@@ -356,7 +359,7 @@ fn deeper(level: u32) -> Result<u32, SelectionError> {
     if level < SELECTION_LEVELS_MAX { Ok(level + 1) } else { Err(SelectionError::TooDeep) }
 }
 
-/// Returns the offset if a file can be this long.
+/// Returns the offset if it is at most the size of the largest file.
 pub(super) fn within_file(end: Option<u64>) -> Result<u64, SelectionError> {
     end.filter(|end| *end <= FILE_BYTES_MAX).ok_or(SelectionError::TooLong)
 }

@@ -1,8 +1,8 @@
 //! The pieces of a selection, in order, each as long as possible.
 //!
-//! A walk descends the tree once to find its place, and then steps from run to run among siblings. Only after the last
-//! sibling does it descend again. So most pieces cost a comparison and an addition, and the others the depth of the
-//! tree. It allocates no memory.
+//! A walk descends the tree once to find its place, and then steps from run to run among siblings. It descends again
+//! only after the last sibling. So most pieces cost a comparison and an addition; the others cost time proportional to
+//! the depth of the tree. A walk allocates no memory.
 
 use std::iter::FusedIterator;
 
@@ -11,13 +11,13 @@ use crate::chunks::Chunk;
 
 /// The pieces of a selection within an extent of the file, as chunks: contiguous in the file and in memory.
 ///
-/// They are in ascending order and do not touch each other. Does not allocate.
+/// The chunks are in ascending order and do not touch each other. The iterator does not allocate.
 #[derive(Clone, Debug)]
 pub struct SelectedChunks<'a> {
     tree: &'a Tree,
     /// File offset of the first byte of the tree.
     start: u64,
-    /// Number of selected bytes before the current place, and before the end of the walk: offsets in memory.
+    /// Memory offset of the current place, and of the end of the walk: the numbers of selected bytes before them.
     position: u64,
     end: u64,
     place: Place<'a>,
@@ -29,7 +29,7 @@ struct Place<'a> {
     file_offset: u64,
     /// Bytes left in the run.
     run: u64,
-    /// Bytes left in the node with the run and its siblings.
+    /// Selected bytes left in the node with the run and its siblings.
     left: u64,
     brothers: Siblings<'a>,
 }
@@ -44,12 +44,13 @@ enum Siblings<'a> {
 }
 
 impl<'a> SelectedChunks<'a> {
-    /// Returns the pieces with the selected bytes from `position` to `end` of a tree that begins at byte `start`.
+    /// Returns the pieces with the selected bytes at positions `position` to before `end` of a tree that begins at byte
+    /// `start` of the file.
     pub(super) fn new(tree: &'a Tree, start: u64, position: u64, end: u64) -> Self {
         SelectedChunks { tree, start, position, end, place: Place::of(tree, start, position) }
     }
 
-    /// Advances past the rest of the run; returns its bytes.
+    /// Advances past the rest of the run. Returns its length in bytes.
     #[inline]
     fn take_run(&mut self) -> u64 {
         let place = &mut self.place;
@@ -79,7 +80,7 @@ impl Iterator for SelectedChunks<'_> {
 impl FusedIterator for SelectedChunks<'_> {}
 
 impl<'a> Place<'a> {
-    /// Returns the place of the selected byte at `position` of a tree that begins at byte `start`.
+    /// Returns the place of the selected byte at `position` of a tree that begins at byte `start` of the file.
     fn of(mut tree: &'a Tree, mut start: u64, mut position: u64) -> Self {
         let mut left = tree.bytes().saturating_sub(position);
         let mut brothers = Siblings::Listed { start, parts: &[] };
@@ -110,7 +111,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Advances past `bytes` bytes: the rest of the run, or of its node. Returns true if a sibling follows.
+    /// Advances past `bytes` bytes, which are the rest of the run or of its node. Returns true if a sibling follows.
     #[inline]
     fn pass(&mut self, bytes: u64) -> bool {
         self.left -= bytes;

@@ -13,7 +13,7 @@ use super::Selection;
 use super::error::{SELECTION_NODES_MAX, SelectionError};
 use super::tree::{List, Tree};
 
-/// Unchecked numbers, checked when decoded.
+/// The received numbers before they are checked.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Selection")]
 pub(super) struct RawSelection {
@@ -25,11 +25,11 @@ pub(super) struct RawSelection {
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Node")]
 pub(super) enum RawNode {
-    /// A run, by its length in bytes.
+    /// A run of this many bytes.
     Run(u64),
     /// The previous node, repeated with a gap in between until there are `bytes` bytes.
     Repeat { bytes: u64, gap: u64 },
-    /// The latest nodes without a parent, one more than there are gaps.
+    /// A list of the latest nodes without a parent, with these gaps between them.
     List(Vec<u64>),
 }
 
@@ -65,7 +65,7 @@ impl RawSelection {
             Some(tree) if open.is_empty() => Ok(tree),
             Some(_) => {
                 let node = self.nodes.len() - 1;
-                Err(SelectionError::Encoding { node, defect: "leaves nodes before it outside" })
+                Err(SelectionError::Encoding { node, defect: "leaves nodes before it without a parent" })
             }
         }
     }
@@ -84,13 +84,16 @@ impl RawNode {
             RawNode::Repeat { bytes, gap } => {
                 let of = open.pop().ok_or_else(|| wrong("repeats nothing"))?;
                 if *bytes <= of.bytes() {
-                    return Err(wrong("repeats less than once"));
+                    return Err(wrong("repeats less than one copy"));
                 }
                 let stride = of.end().checked_add(*gap).ok_or(SelectionError::TooLong)?;
                 Tree::repeat(of, *bytes, stride)
             }
             RawNode::List(gaps) => {
-                let first = open.len().checked_sub(gaps.len() + 1).ok_or_else(|| wrong("lists too many"))?;
+                let first = open
+                    .len()
+                    .checked_sub(gaps.len() + 1)
+                    .ok_or_else(|| wrong("lists more nodes than precede it"))?;
                 let mut list = List::default();
                 let gaps = std::iter::once(&0).chain(gaps);
                 for (tree, gap) in open.drain(first..).zip(gaps) {
@@ -106,7 +109,7 @@ impl RawNode {
     }
 }
 
-/// Appends the nodes of a tree. Recursive: its depth is bounded.
+/// Appends the nodes of a tree. May recurse, since the depth of the tree is bounded.
 fn append(tree: &Tree, nodes: &mut Vec<RawNode>) {
     match tree {
         Tree::Run(bytes) => nodes.push(RawNode::Run(*bytes)),

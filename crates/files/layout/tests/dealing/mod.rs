@@ -1,4 +1,4 @@
-//! Small arrays with every distribution, and the owner of each byte by the definition.
+//! Small arrays with every distribution, and the owner of each byte computed directly from the definition.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,8 @@ pub(crate) fn places(dimensions: &[Dimension]) -> u32 {
     dimensions.iter().map(|dimension| dimension.parts).product()
 }
 
-/// Returns the owner and memory offset of each byte of the array by the definition: record by record, with divisions.
+/// Returns the owner and memory offset of each byte of the array, computed directly from the definition: record by
+/// record, with divisions.
 pub(crate) fn places_by_definition(record_bytes: u64, dimensions: &[Dimension]) -> Vec<(u32, u64)> {
     let mut memory: BTreeMap<u32, u64> = BTreeMap::new();
     let records = dimensions.iter().map(|dimension| dimension.length).product::<u64>();

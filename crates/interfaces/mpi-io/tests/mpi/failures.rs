@@ -111,7 +111,7 @@ fn limits(mpi: &'static Mpi) {
     for (method, runs, expected) in [
         ("disk-directed", "300000", None),
         ("disk-directed", "600000", Some("select fewer ranges")),
-        ("two-phase", "300000", Some("at most 262144 travel at once")),
+        ("two-phase", "300000", Some("a message holds at most 262144")),
         ("independent", "300000", None),
     ] {
         let mut command = testbed.launch(2, &program);
