@@ -1,9 +1,9 @@
 //! Buffers: memory of a bounded pool, owned by one task or one transfer at a time.
 //!
 //! A transfer takes its buffer by value and returns it. So no device ever writes to memory that its owner has dropped,
-//! and io_uring needs no more care than a plain read. Dropping a buffer, or the last payload sliced from it, returns
-//! its bytes to the pool. The limit of the pool is a node's flow control: a task that finds no free buffer waits, in
-//! order of arrival.
+//! and io_uring is as safe to use as a plain read. Dropping a buffer, or the last payload sliced from it, returns its
+//! bytes to the pool. The limit of the pool controls the flow of data in a node: a task that finds no free buffer
+//! waits. Waiting tasks get buffers in order of arrival.
 
 use std::cell::{Ref, RefCell};
 use std::ops::Range;
@@ -17,32 +17,32 @@ use crate::slot::{Grant, MemorySlot, PoolState};
 /// Maximum number of phantoms that a buffer collects before it merges them into its contents.
 const PUTS_MAX: usize = 1 << 16;
 
-/// Bounded pool of buffers, by bytes. Cloning returns another handle to the same pool.
+/// Pool of buffers with a limit on their total bytes. Cloning returns another handle to the same pool.
 #[derive(Clone)]
 pub struct BufferPool {
     hoard: Rc<PoolState>,
 }
 
 impl BufferPool {
-    /// Returns a pool that never lends more than `capacity_bytes` at once.
+    /// Returns a pool whose lent buffers never have more than `capacity_bytes` in total.
     pub fn new(capacity_bytes: u64) -> Self {
         BufferPool { hoard: Rc::new(PoolState::new(capacity_bytes)) }
     }
 
-    /// Takes a buffer of `bytes`, waiting behind earlier takers until that number is free.
+    /// Takes a buffer of `bytes` bytes. Waits behind earlier takers until this number of bytes is free.
     ///
     /// # Panics
-    /// If `bytes` is more than the whole pool holds: that wait would never end.
+    /// If `bytes` is more than the capacity of the pool: the wait would never end.
     pub async fn take(&self, bytes: u64) -> Buf {
         let permit = self.permit(bytes).await;
         self.lend(bytes, permit, None)
     }
 
-    /// Takes a buffer of the length of `share`, which belongs to a pool that limits one of several users of this pool.
-    /// Both return to their pools together.
+    /// Takes a buffer with the length of `share`, which is a buffer of another pool: one that limits one of several
+    /// users of this pool. Both buffers return to their pools together.
     ///
     /// # Panics
-    /// If that is more than the whole pool holds.
+    /// If `share` is longer than the capacity of the pool.
     pub async fn take_for(&self, share: Buf) -> Buf {
         let permit = self.permit(share.len()).await;
         self.lend(share.len(), permit, Some(share.grant))
@@ -50,12 +50,12 @@ impl BufferPool {
 
     async fn permit(&self, bytes: u64) -> Permit {
         let capacity = self.hoard.capacity_bytes;
-        assert!(bytes <= capacity, "a buffer of {bytes} bytes from a pool of {capacity}");
+        assert!(bytes <= capacity, "a buffer of {bytes} bytes is larger than its pool of {capacity} bytes");
         self.hoard.permits.take_many(bytes).await
     }
 
-    /// Returns empty memory with room for `bytes`, for a device that fills a vector before its buffer is taken: see
-    /// [`fill_memory`](Buf::fill_memory).
+    /// Returns an empty vector with capacity for `bytes` bytes, for a device that fills the vector before it takes the
+    /// buffer: see [`fill_memory`](Buf::fill_memory).
     pub fn spare_memory(&self, bytes: usize) -> Vec<u8> {
         let mut memory = self.hoard.take_spare();
         memory.clear();
@@ -63,7 +63,7 @@ impl BufferPool {
         memory
     }
 
-    /// Takes a buffer of `bytes` if they are free and no task waits.
+    /// Takes a buffer of `bytes` bytes if they are free and no task waits for a buffer.
     pub fn try_take(&self, bytes: u64) -> Option<Buf> {
         let permit = self.hoard.permits.try_take_many(bytes)?;
         Some(self.lend(bytes, permit, None))
@@ -87,14 +87,14 @@ impl BufferPool {
 
 /// Writable buffer. Its contents start as zeros.
 ///
-/// Payloads sliced from it share its memory and keep it from returning to the pool. A payload without memory (zeros,
-/// phantoms) does not: hold the buffer itself until its transfer is over.
+/// Payloads sliced from the buffer share its memory, which returns to the pool only after they are dropped. A payload
+/// without memory (zeros, phantoms) does not delay the return: hold the buffer itself until its transfer is over.
 pub struct Buf {
     grant: Rc<Grant>,
     bytes: u64,
     contents: RefCell<Payload>,
-    /// Phantoms put but not yet merged into the contents, with their offsets. Thousands of single puts are merged at
-    /// once.
+    /// Phantoms that were put but are not yet merged into the contents, with their offsets. Merging thousands of single
+    /// puts at once saves time.
     puts: RefCell<Vec<(u64, Payload)>>,
 }
 
@@ -109,7 +109,8 @@ impl Buf {
         self.bytes == 0
     }
 
-    /// Returns the bytes `range` of the contents, shared: later changes to the buffer do not show in them.
+    /// Returns the bytes `range` of the contents. The payload shares the memory; later changes to the buffer do not
+    /// alter it.
     pub fn slice(&self, range: Range<u64>) -> Payload {
         self.settled().slice(range)
     }
@@ -132,10 +133,10 @@ impl Buf {
     /// Puts `payload` at offset `at` of the contents.
     ///
     /// # Panics
-    /// If it does not fit.
+    /// If the payload does not fit.
     pub fn put(&mut self, at: u64, payload: &Payload) {
         let (end, bytes) = (at + payload.len(), self.len());
-        assert!(end <= bytes, "{} bytes at {at} of a buffer of {bytes}", payload.len());
+        assert!(end <= bytes, "{} bytes at {at} do not fit in a buffer of {bytes} bytes", payload.len());
         if payload.is_empty() {
             return;
         }
@@ -153,7 +154,8 @@ impl Buf {
         }
     }
 
-    /// Splits `payload` into parts of `part_bytes` bytes, and puts them at offset `at` and every `stride` bytes on.
+    /// Splits `payload` into parts of `part_bytes` bytes, and puts them at the offsets `at`, `at + stride`, `at + 2 *
+    /// stride` and so on.
     ///
     /// # Panics
     /// If a part does not fit.
@@ -179,8 +181,8 @@ impl Buf {
         }
     }
 
-    /// Splits `payload` into consecutive parts and puts them at these places: offsets and lengths in bytes, in
-    /// ascending order and without overlap.
+    /// Splits `payload` into consecutive parts and puts them at `places`: offsets and lengths in bytes, in ascending
+    /// order and without overlap.
     ///
     /// # Panics
     /// If a part does not fit, or the sum of the lengths is not the length of the payload.
@@ -195,7 +197,7 @@ impl Buf {
                     copy(part, &mut memory[at as usize..(at + bytes) as usize]);
                     rest = later;
                 }
-                assert!(rest.is_empty(), "places for {} bytes more", rest.len());
+                assert!(rest.is_empty(), "the places have no room for {} bytes of the payload", rest.len());
             });
         } else if !payload.is_empty() && payload.pieces().iter().all(is_real) {
             self.scatter(places, &Payload::from(payload.to_vec().expect("it is real")));
@@ -205,15 +207,15 @@ impl Buf {
         }
     }
 
-    /// Puts parts of `payload` between the first and the last byte of `range`.
+    /// Lets `make` put parts of `payload` into the bytes `range`.
     fn change_parts(&mut self, range: Range<u64>, payload: &Payload, make: impl FnOnce(&mut [u8])) {
         let range = range.start as usize..range.end as usize;
         let change = MemoryChange { range, is_whole: false, source: payload.as_source() };
         self.exclusive_run().change(change, make);
     }
 
-    /// Returns the bytes at these places in sequence: offsets and lengths, `bytes` in all. Real bytes are copied, so
-    /// that the buffer is not shared.
+    /// Returns the bytes at `places` in sequence: offsets and lengths in bytes, `bytes` bytes in total. Real bytes are
+    /// copied, so that the buffer is not shared.
     ///
     /// # Panics
     /// If a place is not within the buffer, or the sum of the lengths is not `bytes`.
@@ -229,31 +231,31 @@ impl Buf {
             contents.take(bytes, |piece| gathered.push(&piece.into()));
             end = at + bytes;
         }
-        assert_eq!(gathered.len(), bytes, "as many bytes as there are at these places");
+        assert_eq!(gathered.len(), bytes, "`bytes` is the sum of the lengths");
         gathered
     }
 
-    /// Makes `payload` the whole contents, without copying. For devices that deliver a payload.
+    /// Makes `payload` the whole contents, without a copy; used by devices that deliver a payload.
     ///
     /// # Panics
-    /// If it is not exactly as long as the buffer.
+    /// If the payload is not exactly as long as the buffer.
     pub fn fill(&mut self, payload: Payload) {
-        assert_eq!(payload.len(), self.len(), "as long as the buffer");
+        assert_eq!(payload.len(), self.len(), "the payload is as long as the buffer");
         self.set_contents(payload);
     }
 
-    /// Makes `payload` the contents, and moves its memory to this pool: another pool that lent it gets its bytes back
-    /// at once. Zeros fill the rest of the buffer.
+    /// Makes `payload` the contents, and moves its memory to this pool: another pool that had lent this memory gets its
+    /// bytes back at once. Zeros fill the rest of the buffer.
     ///
-    /// For long-lived owners of data in memory of a bounded pool for short loans, such as the receive pool of a
-    /// network. Unshared memory changes its owner without a copy, and the other pool gets spare memory in exchange;
-    /// shared bytes of another pool are copied.
+    /// Used by long-lived owners of data that arrived in a bounded pool for short use, such as the receive pool of a
+    /// network. Unshared memory moves from pool to pool without a copy, and the other pool gets spare memory in
+    /// exchange. Shared memory of another pool is copied.
     ///
     /// # Panics
-    /// If it is longer than the buffer.
+    /// If the payload is longer than the buffer.
     pub fn adopt(&mut self, payload: Payload) {
         let bytes = self.len();
-        assert!(payload.len() <= bytes, "a payload no longer than the buffer");
+        assert!(payload.len() <= bytes, "the payload fits in the buffer");
         let mut contents = Payload::empty();
         for piece in payload.into_pieces() {
             contents.push(&Payload::from(take_over(&self.grant, piece)));
@@ -262,7 +264,7 @@ impl Buf {
         self.set_contents(contents);
     }
 
-    /// Returns memory for a device that fills a vector: length 0, capacity of the buffer's length.
+    /// Returns an empty vector with the capacity of the buffer's length, for a device that fills a vector.
     ///
     /// The contents are zeros until [`fill_memory`](Self::fill_memory) returns the memory.
     pub fn take_memory(&mut self) -> Vec<u8> {
@@ -279,16 +281,16 @@ impl Buf {
     /// Makes `memory` the contents; zeros fill the rest of the buffer.
     ///
     /// # Panics
-    /// If it is longer than the buffer.
+    /// If `memory` is longer than the buffer.
     pub fn fill_memory(&mut self, mut memory: Vec<u8>) {
         let bytes = self.len() as usize;
-        assert!(memory.len() <= bytes, "memory no longer than the buffer");
+        assert!(memory.len() <= bytes, "the memory fits in the buffer");
         memory.resize(bytes, 0);
         let slot = Rc::new(MemorySlot::pooled(memory, self.grant.clone()));
         self.set_contents(Payload::from(PayloadPiece::Bytes(SharedBytes::new(slot, 0..bytes))));
     }
 
-    /// Computes the checksums of the contents, which are known to be right.
+    /// Computes checksums of the contents. Call it only if the contents are known to be correct.
     pub fn note_checksums(&mut self) {
         drop(self.settled());
         if let Some(run) = self.contents.get_mut().as_one_run() {
@@ -304,7 +306,7 @@ impl Buf {
         }
     }
 
-    /// Returns the contents as one run of unshared memory, copying them if they are shared now.
+    /// Returns the contents as one run of unshared memory, copying the contents if they are shared.
     fn exclusive_run(&mut self) -> &mut SharedBytes {
         drop(self.settled());
         if self.contents.get_mut().as_one_run().is_none_or(|run| run.exclusive_slot().is_none()) {
@@ -316,11 +318,11 @@ impl Buf {
             self.fill_memory(memory);
             self.set_checksums(checksums);
         }
-        self.contents.get_mut().as_one_run().expect("just made one")
+        self.contents.get_mut().as_one_run().expect("the contents were just made one run")
     }
 }
 
-/// Returns the bytes at these places of `memory` in sequence.
+/// Returns the bytes at `places` of `memory` in sequence.
 fn gather_memory(
     memory: &[u8],
     places: impl Iterator<Item = (u64, u64)>,
@@ -331,7 +333,7 @@ fn gather_memory(
     for (at, bytes) in places {
         append(&memory[at as usize..(at + bytes) as usize], &mut gathered);
     }
-    assert_eq!(gathered.len() as u64, bytes, "as many bytes as there are at these places");
+    assert_eq!(gathered.len() as u64, bytes, "`bytes` is the sum of the lengths");
     if is_right {
         return Payload::from(gathered);
     }
@@ -339,7 +341,8 @@ fn gather_memory(
     Payload::with_checksums(gathered, checksums)
 }
 
-/// Copies a part of a payload. Copies 8 bytes inline, because calls dominate for small records.
+/// Copies a part of a payload. Copies 8 bytes inline, because for small records the call to `memcpy` would take most of
+/// the time.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     match (<&[u8; 8]>::try_from(from), <&mut [u8; 8]>::try_from(&mut *to)) {
@@ -348,7 +351,8 @@ fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Appends a part of a payload. Appends 8 bytes inline, because calls dominate for small records.
+/// Appends a part of a payload. Appends 8 bytes inline, because for small records the call to `memcpy` would take most
+/// of the time.
 #[inline]
 fn append(from: &[u8], to: &mut Vec<u8>) {
     match <&[u8; 8]>::try_from(from) {
@@ -357,8 +361,8 @@ fn append(from: &[u8], to: &mut Vec<u8>) {
     }
 }
 
-/// Returns the contents with parts of a payload at these places (offsets and lengths), in one pass, because there may
-/// be thousands. The last part may be shorter than its place.
+/// Returns the contents after putting the parts of a payload at `places` (offsets and lengths). Takes one pass, because
+/// there can be thousands of places. The last part may be shorter than its place.
 fn interleaved(contents: &Payload, payload: &Payload, places: impl Iterator<Item = (u64, u64)>) -> Payload {
     let (mut rest, mut parts) = (contents.reader(), payload.reader());
     let (mut whole, mut left) = (Payload::empty(), payload.len());
@@ -376,7 +380,7 @@ fn interleaved(contents: &Payload, payload: &Payload, places: impl Iterator<Item
     whole
 }
 
-/// Returns the contents with payloads at these offsets; in overlaps the last one wins.
+/// Returns the contents after applying `puts` (offsets and payloads) in order.
 fn with_puts(contents: &Payload, puts: &[(u64, Payload)]) -> Payload {
     let mut ordered: Vec<&(u64, Payload)> = puts.iter().collect();
     ordered.sort_by_key(|(at, _)| *at);
@@ -390,7 +394,7 @@ fn with_puts(contents: &Payload, puts: &[(u64, Payload)]) -> Payload {
     })
 }
 
-/// Returns the piece, with memory that belongs to the pool of `grant` or to no pool.
+/// Returns the piece after moving its memory to the pool of `grant`, unless the memory belongs to no pool.
 fn take_over(grant: &Rc<Grant>, piece: PayloadPiece) -> PayloadPiece {
     let PayloadPiece::Bytes(mut shared) = piece else { return piece };
     if !shared.slot().is_of_another(grant) {
@@ -422,7 +426,7 @@ mod tests {
     #[test]
     fn memory_returns_with_the_last_payload() {
         let pool = BufferPool::new(100);
-        let mut buffer = pool.try_take(60).expect("room for 60 of 100");
+        let mut buffer = pool.try_take(60).expect("60 of 100 bytes are free");
         buffer.put(10, &Payload::from(vec![1, 2, 3]));
         let payload = buffer.slice(10..13);
         drop(buffer);
@@ -435,11 +439,11 @@ mod tests {
     #[test]
     fn a_share_returns_with_the_buffer_taken_for_it() {
         let (pool, part) = (BufferPool::new(100), BufferPool::new(30));
-        let share = part.try_take(30).expect("room for it");
+        let share = part.try_take(30).expect("30 bytes are free");
         let mut take = std::pin::pin!(pool.take_for(share));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let std::task::Poll::Ready(mut buffer) = take.as_mut().poll(&mut context) else {
-            panic!("there is room")
+            panic!("the bytes are free")
         };
         buffer.fill_memory(vec![1; 30]);
         let payload = buffer.slice(0..10);
@@ -516,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn of_overlapping_phantoms_the_last_put_stays() {
+    fn of_overlapping_phantoms_the_last_one_put_remains() {
         const BYTES: u64 = 40;
         let pool = BufferPool::new(2 * BYTES);
         for (step, bytes) in [(7, 1), (7, 3), (11, 9)] {
@@ -565,7 +569,7 @@ mod tests {
         page.adopt(received);
         assert_eq!((network.free_bytes(), cache.free_bytes()), (8, 90));
         assert_eq!(page.slice(0..10).to_vec(), Some(vec![1, 1, 1, 1, 1, 1, 1, 1, 0, 0]));
-        assert_eq!(page.slice(0..8).as_contiguous().map(<[u8]>::as_ptr), place, "without a copy");
+        assert_eq!(page.slice(0..8).as_contiguous().map(<[u8]>::as_ptr), place, "the memory was not copied");
         drop(page);
         assert_eq!(cache.free_bytes(), 100);
     }
@@ -590,7 +594,7 @@ mod tests {
             memory.push(received.as_contiguous().map(<[u8]>::as_ptr));
             cache.try_take(8).expect("room").adopt(received);
         }
-        assert_eq!(memory[2], memory[0], "memory released by the cache is used again");
+        assert_eq!(memory[2], memory[0], "memory released by the cache is reused");
     }
 
     #[test]
@@ -621,7 +625,7 @@ mod tests {
                 let mut buffer = pool.try_take(30_000).expect("room");
                 buffer.put(at, &payload);
                 assert_eq!(checked(&buffer), is_right, "put at {at}");
-                // Part of another unit, then part of the same unit.
+                // The first put changes part of another unit, the second part of the same unit.
                 buffer.put(at + 19_000, &Payload::from(vec![1; 10]));
                 assert_eq!(checked(&buffer), is_right);
                 buffer.put(at + 9_100, &Payload::from(vec![1; 10]));
@@ -632,7 +636,7 @@ mod tests {
                 let part = buffer.gather([(at + 9_050, 3), (at + 9_100, 9)].into_iter(), 12);
                 assert_eq!(part.check().is_ok(), is_right);
                 buffer.put(0, &sent(vec![7; 30_000]));
-                assert!(checked(&buffer), "all is new");
+                assert!(checked(&buffer), "all bytes were replaced");
             }
             let good = sent(bytes.clone());
             let mut buffer = pool.try_take(30_000).expect("room");

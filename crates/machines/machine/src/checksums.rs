@@ -1,21 +1,22 @@
-//! Checksums that accompany data from the client to the disk and back, through the memory of every node between.
+//! Checksums that accompany data from the client to the disk and back, through the memory of every node on the path.
 //!
 //! ```text
 //! client: memory --sums--> message --> agent: message, block of the cache --check--> disk
 //! client: memory <--check-- message <-- agent: block of the cache <--sums-- disk
 //! ```
 //!
-//! Memory shared by payloads has a checksum for each unit of 4 KiB. They are computed where data are known to be right:
-//! by the sender of a message whose bytes have none, and by a disk after its own check. They move with the memory and
-//! follow its changes. If a unit does not match when part of it is copied or sent, the copy gets a checksum that never
-//! matches. So damaged data never get a matching checksum again. Records gathered from a block or scattered into it are
-//! not checked there: the checksums of the message cover them.
+//! Memory shared by payloads has a checksum for each unit of 4 KiB. Checksums are computed where data are known to be
+//! correct: by the sender of a message whose bytes have no checksums, and by a disk after it has verified the data.
+//! They move with the memory and are updated when it changes. If a unit does not match its checksum when part of it is
+//! copied or sent, the copy gets a checksum that never matches. So damaged data never get a matching checksum again.
+//! Records gathered from a block or scattered into it are not checked at that step, since the checksums of the message
+//! cover them.
 
 use std::ops::Range;
 
 use twox_hash::XxHash3_64;
 
-/// Length in bytes of a checksum unit: equal to the unit of a disk, so that whole units need no second sum.
+/// Length in bytes of a checksum unit: equal to the unit of a disk, so that whole units need no second checksum.
 pub const CHECKSUM_UNIT_BYTES: u64 = 4096;
 
 const UNIT: usize = CHECKSUM_UNIT_BYTES as usize;
@@ -23,15 +24,16 @@ const UNIT: usize = CHECKSUM_UNIT_BYTES as usize;
 /// Marks a unit without a known checksum.
 const UNKNOWN: u64 = 0;
 
-/// Checksum that matches nothing.
+/// Checksum that matches no contents.
 const DAMAGED: u64 = 1;
 
 /// Checksums of consecutive units of a range of bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checksums {
-    /// Length in bytes of the first unit if it is a short one, or 0. The last unit may be short, too.
+    /// Length in bytes of the first unit if this unit is shorter than [`CHECKSUM_UNIT_BYTES`], otherwise 0. The last
+    /// unit can be short, too.
     lead: usize,
-    /// Checksum of each unit; empty if no unit has one.
+    /// Checksum of each unit; empty if no unit has a checksum.
     sums: Vec<u64>,
 }
 
@@ -39,9 +41,9 @@ pub struct Checksums {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {bytes} bytes at {offset} do not match their checksum")]
 pub struct ChecksumMismatch {
-    /// Offset in bytes of the unit in the payload.
+    /// Offset of the unit in the payload, in bytes.
     pub offset: u64,
-    /// Length in bytes of the unit.
+    /// Length of the unit, in bytes.
     pub bytes: u64,
 }
 
@@ -64,7 +66,7 @@ impl Checksums {
         rest + u64::from(lead > 0 && bytes > 0)
     }
 
-    /// Returns the length in bytes of the first unit if it is a short one, or 0.
+    /// Returns the length in bytes of the first unit if it is short, otherwise 0.
     pub fn lead(&self) -> usize {
         self.lead
     }
@@ -78,17 +80,17 @@ impl Checksums {
         self.sums.is_empty()
     }
 
-    /// Returns checksums for this number of bytes that no contents match.
+    /// Returns checksums for `bytes` bytes that match no contents.
     pub(crate) fn damaged(bytes: usize) -> Self {
         Checksums { lead: 0, sums: vec![DAMAGED; bytes.div_ceil(UNIT)] }
     }
 
-    /// Returns the unit of the byte at `offset`.
+    /// Returns the index of the unit with the byte at `offset`.
     fn unit_of(&self, offset: usize) -> usize {
         offset.checked_sub(self.lead).map_or(0, |rest| rest / UNIT + usize::from(self.lead > 0))
     }
 
-    /// Returns the byte range of a unit, out of `bytes` in all.
+    /// Returns the byte range of a unit, if all units together have `bytes` bytes.
     fn range_of(&self, unit: usize, bytes: usize) -> Range<usize> {
         let start_of = |unit: usize| match self.lead {
             0 => unit * UNIT,
@@ -111,7 +113,7 @@ impl Checksums {
             || (expected != DAMAGED && expected == sum(&memory[self.range_of(unit, memory.len())]))
     }
 
-    /// Checks the units of `memory` that overlap `range`. Returns the first that does not match.
+    /// Checks the units of `memory` that overlap `range`. Fails with the range of the first unit that does not match.
     pub(crate) fn check(&self, memory: &[u8], range: &Range<usize>) -> Result<(), Range<usize>> {
         match self.units_in(range).find(|&unit| !self.matches(unit, memory)) {
             None => Ok(()),
@@ -119,7 +121,8 @@ impl Checksums {
         }
     }
 
-    /// Returns the checksums of the part `range` of `memory`: copies those of whole units, and computes the rest.
+    /// Returns the checksums of the part `range` of `memory`: copies the checksums of whole units, and computes the
+    /// others.
     pub(crate) fn of_part(&self, memory: &[u8], range: &Range<usize>) -> Checksums {
         if self.is_empty() {
             return Checksums::of(&memory[range.clone()]);
@@ -140,9 +143,9 @@ impl Checksums {
         Checksums { lead, sums: units.map(of_unit).collect() }
     }
 
-    /// Updates the checksums for a change of `memory`. Units that are not replaced as a whole are checked before the
-    /// change. Units that are changed in many small parts have no checksum afterwards: computing it for each of many
-    /// writers would take longer than placing their data.
+    /// Updates the checksums for a change of `memory`. Units that are only partly replaced are checked before the
+    /// change. Units that are changed in many small parts have no checksum afterwards: computing one after each of many
+    /// small writes would take longer than the writes.
     pub(crate) fn follow(&mut self, memory: &mut [u8], change: &MemoryChange, make: impl FnOnce(&mut [u8])) {
         let MemoryChange { range, is_whole, source } = change;
         if self.is_empty()
@@ -172,13 +175,13 @@ impl Checksums {
         }
     }
 
-    /// Returns true if a copy has found a unit damaged.
+    /// Returns true if a unit was found damaged when it was copied.
     pub(crate) fn is_damaged(&self) -> bool {
         self.sums.contains(&DAMAGED)
     }
 }
 
-/// Change of memory that has checksums, or gets them.
+/// Change of memory with checksums, or of memory that gets checksums.
 pub(crate) struct MemoryChange {
     /// Range from the first changed byte to the last.
     pub(crate) range: Range<usize>,
@@ -187,16 +190,16 @@ pub(crate) struct MemoryChange {
     pub(crate) source: ChangeSource,
 }
 
-/// State of the replacing bytes.
+/// State of the checksums of the replacing bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeSource {
-    /// Without checksums.
+    /// The bytes have no checksums.
     Unknown,
     /// All checksums match.
     Right,
     /// Some checksums do not match.
     Damaged,
-    /// Checksums of the units, which are aligned with the replaced units.
+    /// The units have these checksums and are aligned with the replaced units.
     Units(Vec<u64>),
 }
 
@@ -251,11 +254,11 @@ mod tests {
         let damaged = part.check(&memory[100..4 * UNIT + 50], &(0..4 * UNIT));
         assert_eq!(damaged, Err(2 * UNIT - 100..3 * UNIT - 100));
         let inside = sums.of_part(&memory, &(2 * UNIT + 50..2 * UNIT + 60));
-        assert_eq!(inside, Checksums { lead: 0, sums: vec![DAMAGED] }, "its unit is damaged elsewhere");
+        assert_eq!(inside, Checksums { lead: 0, sums: vec![DAMAGED] }, "another byte of its unit is damaged");
     }
 
     proptest! {
-        /// Parts of parts match, and no longer do if a bit of their units was flipped before.
+        /// The checksums of a part of a part match, unless a bit of their units was flipped before.
         #[test]
         fn parts_of_parts_match_until_a_bit_flips(
             length in 1usize..20_000,
@@ -280,8 +283,8 @@ mod tests {
             prop_assert!(again.check(&memory[at..at + 1], &(0..1)).is_err(), "it stays damaged");
         }
 
-        /// Changes of any kind leave checksums that match, and checksums of damaged data never do. Units changed in
-        /// parts have none.
+        /// After changes of any kind the checksums match, except those of damaged data, which never match. Units
+        /// changed in parts have no checksums.
         #[test]
         fn checksums_follow_changes_and_detect_damage(
             length in 1usize..20_000,

@@ -1,4 +1,4 @@
-//! Condition variable for tasks of one node: the primitive behind all waits between its tasks.
+//! Condition variable for the tasks of one node: the primitive on which all waits among them are built.
 //!
 //! Nodes are single-threaded, so their tasks share state in plain cells and need only a way to wait for a change:
 //!
@@ -7,8 +7,8 @@
 //! state.make_ready(); condition.wake_one();                // another
 //! ```
 //!
-//! Waiters wake in order of arrival. The determinism of a simulated run depends on that order, so this is not taken
-//! from a library.
+//! Waiters wake in order of arrival. A simulated run is deterministic only with this order, so the condition variable
+//! is not taken from a library.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 /// Queue of waiting tasks, woken first come, first served.
 #[derive(Default)]
 pub struct Condition {
-    /// The queue, sorted by ticket; a woken task leaves it.
+    /// The waiting tasks, sorted by ticket. A woken task leaves the queue.
     waiting: RefCell<VecDeque<(i64, Waker)>>,
     last_ticket: Cell<i64>,
     first_ticket: Cell<i64>,
@@ -36,7 +36,7 @@ impl Condition {
         Wait { condition: self, ticket: None, in_front: false }
     }
 
-    /// Waits before all others until woken: for a task that woke in vain and keeps its place.
+    /// Waits at the head of the queue until woken: used by a task that was woken too early and keeps its place.
     pub fn wait_in_front(&self) -> Wait<'_> {
         Wait { condition: self, ticket: None, in_front: true }
     }
@@ -49,8 +49,8 @@ impl Condition {
         }
     }
 
-    /// Wakes the task that has waited shortest, if any. For interchangeable tasks: the memory of the newest is still in
-    /// the processor's caches.
+    /// Wakes the task that has waited for the shortest time, if any. Use it for interchangeable tasks: the data of the
+    /// newest task are most likely still in the processor's caches.
     pub fn wake_newest(&self) {
         let last = self.waiting.borrow_mut().pop_back();
         if let Some((_, waker)) = last {
@@ -87,7 +87,7 @@ impl Condition {
     fn position(&self, ticket: i64) -> Option<usize> {
         let waiting = self.waiting.borrow();
         let (&(first, _), &(last, _)) = (waiting.front()?, waiting.back()?);
-        // A woken task was at one end of the queue, so this range check usually finds it removed.
+        // A woken task was at one end of the queue, so this range check usually shows that it was removed.
         if !(first..=last).contains(&ticket) {
             return None;
         }
@@ -95,7 +95,8 @@ impl Condition {
     }
 }
 
-/// Wait on a [`Condition`]. If it is dropped after it was woken but before it ran, it wakes the next waiter instead.
+/// Wait on a [`Condition`]. If the wait is dropped after it was woken but before its task ran, the next waiter is woken
+/// instead.
 pub struct Wait<'a> {
     condition: &'a Condition,
     ticket: Option<i64>,

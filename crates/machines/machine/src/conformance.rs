@@ -1,4 +1,4 @@
-//! Laws of the traits, one function each, generic over the machine. Both machines must keep them all.
+//! Laws of the traits: one function for each law, generic over the machine. Both machines must keep all laws.
 //!
 //! A crate that implements [`Machine`] implements [`Testbed`] and calls [`check_all`] from its tests, or each law from
 //! a separate test.
@@ -26,11 +26,11 @@ pub trait Testbed {
     /// Kind of machine under test.
     type Machine: Machine;
 
-    /// Runs `test` on `nodes` fresh nodes that can all communicate, each with one empty disk, an empty metadata store
-    /// and [`POOL_BYTES`] of buffers, until it completes.
+    /// Runs `test` until it completes. Gives it `nodes` fresh nodes that can all communicate; each has one empty disk,
+    /// an empty metadata store and [`POOL_BYTES`] bytes of buffers.
     ///
-    /// Returns its result, or the error of the first detached task that failed during the run. All nodes share the
-    /// calling thread.
+    /// Returns the result of the test, or the error of the first detached task that failed during the run. All nodes
+    /// share the calling thread.
     fn run<T, F>(&self, nodes: usize, test: impl FnOnce(Vec<Self::Machine>) -> F) -> Result<T>
     where
         F: Future<Output = T> + 'static,
@@ -142,7 +142,7 @@ pub fn sleepers_wake_in_order_of_their_deadlines(testbed: &impl Testbed) {
                 Ok(())
             });
         }
-        // On a busy computer all of them may be late.
+        // On a busy computer all three sleepers can be late.
         for pause in 6..600 {
             machine.sleep_until(start + Duration::from_millis(10 * pause)).await;
             if order.borrow().len() == 3 {
@@ -162,7 +162,7 @@ pub fn messages_of_a_pair_arrive_in_order(testbed: &impl Testbed) {
         let sender = source.clone();
         source.spawn("sender", async move {
             for number in 0..100 {
-                // Sizes vary, so that a short message has the chance to overtake a long one.
+                // Sizes vary, so that a defective machine could let a short message overtake a long one.
                 let payload = vec![number; if number % 3 == 0 { 5_000 } else { 3 }];
                 sender.net().send(to, message(number, payload)).await?;
             }
@@ -177,7 +177,7 @@ pub fn messages_of_a_pair_arrive_in_order(testbed: &impl Testbed) {
     }));
 }
 
-/// Messages of several classes, sent in turn, arrive unchanged, and each class is in order.
+/// Messages of several classes, sent in turn, arrive unchanged, and in order within each class.
 pub fn messages_of_each_class_arrive_in_order(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         let (source, target) = (nodes[0].clone(), nodes[1].clone());
@@ -222,7 +222,7 @@ pub fn urgent_messages_do_not_wait_for_all_less_urgent_ones(testbed: &impl Testb
             times[usize::from(received.header[0])] = target.now();
             order.push((received.header[0], received.class));
         }
-        // On a machine without queues they all arrive in the same instant.
+        // On a machine without queues all messages arrive in the same instant.
         for urgent in [BACKGROUND, BACKGROUND + 1] {
             assert!(times[usize::from(urgent)] <= times[usize::from(BACKGROUND / 2)], "{urgent}: {order:?}");
         }
@@ -243,7 +243,7 @@ pub fn a_completed_send_no_longer_reads_its_payload(testbed: &impl Testbed) {
     }));
 }
 
-/// A few small sends complete before the receiver receives: completion does not imply arrival.
+/// A few small sends complete before the receiver calls `receive`: completion does not imply arrival.
 pub fn a_send_completes_before_the_receiver_receives(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         for number in 0..4 {
@@ -282,7 +282,7 @@ pub fn peers_see_a_closed_node_disconnect(testbed: &impl Testbed) {
     }));
 }
 
-/// Sending to a disconnected node fails, at the latest once the disconnect is reported.
+/// Sending to a disconnected node fails, at the latest after the disconnect was reported.
 pub fn a_send_to_a_disconnected_node_fails(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         ok(nodes[0].net().send(nodes[1].node(), message(1, Payload::empty())).await);
@@ -296,7 +296,7 @@ pub fn a_send_to_a_disconnected_node_fails(testbed: &impl Testbed) {
     }));
 }
 
-/// If one side disconnects the other, both see a disconnect, the first with its reason.
+/// If a node disconnects a peer, both sides see a disconnect, and the node sees the reason that it gave.
 pub fn disconnecting_a_peer_ends_the_connection_for_both(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         ok(nodes[0].net().send(nodes[1].node(), message(1, Payload::empty())).await);
@@ -315,7 +315,8 @@ pub fn buffers_return_to_the_pool_and_waiters_get_them_in_order(testbed: &impl T
     let order = ok(testbed.run(1, |nodes| async move {
         let (machine, order) = (nodes[0].clone(), Rc::new(RefCell::new(Vec::new())));
         let held = buffer(&machine, POOL_BYTES * 3 / 4).await;
-        // The first asks for more than is free; the second, small enough to be served, still comes after it.
+        // The first request is for more than is free. The second is small enough to be granted, but is still granted
+        // after the first.
         for (name, bytes) in [(1, POOL_BYTES / 2), (2, 16), (3, POOL_BYTES)] {
             let (taker, order) = (machine.clone(), order.clone());
             machine.spawn("taker", async move {
@@ -344,7 +345,7 @@ pub fn a_cancelled_read_returns_its_buffer(testbed: &impl Testbed) {
         ok(disk.write(object.id, 0, Payload::from(vec![5; 8192])).await);
         let into = buffer(machine, 8192).await;
         let mut read = Box::pin(disk.read(object.id, 0, into));
-        // Polled once, so that it has begun.
+        // Poll the read once, so that it begins.
         std::future::poll_fn(|context| {
             let _ = read.as_mut().poll(context);
             std::task::Poll::Ready(())
@@ -428,7 +429,7 @@ pub fn missing_and_existing_objects_are_reported_as_errors(testbed: &impl Testbe
         ok(disk.create("other", b"4").await);
         let names = ["nothing", "thing", "other"].map(str::to_owned);
         ok(disk.remove_all(&names).await);
-        assert_eq!(ok(disk.list().await), [""; 0], "existing ones are removed");
+        assert_eq!(ok(disk.list().await), [""; 0], "all existing objects are removed");
     }));
 }
 
@@ -482,7 +483,8 @@ pub fn resizing_truncates_or_extends_an_object(testbed: &impl Testbed) {
     }));
 }
 
-/// A never flushed object behaves like any other: unique by name, readable, writable, flushable and removable.
+/// An object that was never flushed behaves like any other: unique by name, readable, writable, flushable and
+/// removable.
 pub fn an_unflushed_object_behaves_like_any_other(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
@@ -505,7 +507,7 @@ pub fn an_unflushed_object_behaves_like_any_other(testbed: &impl Testbed) {
         }
         assert!(matches!(error(disk.create("new", b"2").await), Error::Exists { .. }));
         ok(disk.remove("new").await);
-        // An object without any flush is removed, too.
+        // An object that was never flushed can be removed, too.
         ok(disk.create("new", b"second").await);
         ok(disk.remove("new").await);
         assert!(matches!(error(disk.open("new").await), Error::NotFound { .. }));
@@ -618,8 +620,8 @@ pub fn tasks_are_dropped_with_their_group(testbed: &impl Testbed) {
     }));
 }
 
-/// Spans of interleaved tasks are on separate rows. On each row they nest, in order of time. A row is reused when its
-/// task is within no span.
+/// Spans of interleaved tasks are on separate rows. The spans of each row nest and are in order of time. A row is
+/// reused when its task is within no span.
 pub fn spans_of_concurrent_tasks_are_on_separate_rows(testbed: &impl Testbed) {
     const TASKS: u64 = 3;
     let ring = Rc::new(RefCell::new(NoteRing::new(1000)));
@@ -627,7 +629,7 @@ pub fn spans_of_concurrent_tasks_are_on_separate_rows(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let machine = nodes[0].clone();
         machine.notes().record(recorded);
-        // Twice the number of concurrent tasks.
+        // The second group of tasks reuses the rows of the first.
         for _ in 0..2 {
             let group = TaskGroup::<Box<Error>>::new();
             let start = machine.now();
@@ -680,7 +682,7 @@ pub fn spans_of_concurrent_tasks_are_on_separate_rows(testbed: &impl Testbed) {
     assert_eq!(counted.map(|note| &note.what), Some(&KeptEvent::Count(9)));
 }
 
-/// Activities of a part of a node are recorded when they are over, nested, on a separate row.
+/// Activities of a part of a node are recorded when they end: on a separate row, as nested spans.
 pub fn activities_of_parts_are_recorded(testbed: &impl Testbed) {
     let ring = Rc::new(RefCell::new(NoteRing::new(100)));
     let recorded = ring.clone();
@@ -694,7 +696,7 @@ pub fn activities_of_parts_are_recorded(testbed: &impl Testbed) {
         notes.stop();
     }));
     let ring = ring.borrow();
-    let row = ring.rows().iter().position(|row| row.name == "part 2").expect("a row");
+    let row = ring.rows().iter().position(|row| row.name == "part 2").expect("a row for part 2");
     let notes: Vec<_> =
         ring.notes().filter(|note| note.row.0 as usize == row).map(|note| &note.what).collect();
     let begin = |name, arguments: &[_]| KeptEvent::Begin { name, arguments: arguments.into() };
@@ -702,12 +704,13 @@ pub fn activities_of_parts_are_recorded(testbed: &impl Testbed) {
     assert_eq!(notes, [&outer, &inner, &KeptEvent::End, &KeptEvent::End]);
 }
 
-/// Returns true if a row counts the processor load, which only some machines know.
+/// Returns true for a row that counts the processor load. Only some machines record it.
 fn is_of_processor(row: &NoteRow) -> bool {
     row.counts && row.name.starts_with("processor ")
 }
 
-/// Spans begun without a listener, or for another one, are not recorded, and their arguments are not called.
+/// Spans that began without a listener, or with an earlier listener, are not recorded, and the closures for their
+/// arguments are not called.
 pub fn no_event_is_recorded_without_a_listener(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let notes = nodes[0].notes();

@@ -14,9 +14,9 @@ const DIGITS_MAX: u32 = 38;
 const POWER_MAX: u32 = 38;
 
 impl Decimal {
-    /// Reads a number such as `12`, `0.000012` or `1.5e-5`, without a sign. Decimals beyond the 38th digit are reduced
-    /// to a sticky bit, set if any of them is not zero, so that rounding is right. Returns `None` for anything else,
-    /// and for a whole number of more than 38 digits.
+    /// Reads a number such as `12`, `0.000012` or `1.5e-5`, without a sign. Decimals beyond the 38th digit only set a
+    /// sticky bit if any of them is not zero, so that rounding is exact. Returns `None` for any other text, and for a
+    /// whole part of more than 38 digits.
     pub fn parse(text: &str) -> Option<Self> {
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
@@ -34,7 +34,7 @@ impl Decimal {
                 if !is_decimal {
                     return None;
                 }
-                // Sticky bit: further decimals place the number between two representable ones.
+                // Sticky bit: with further decimals, the number lies between two representable numbers.
                 digits |= u128::from(digit > 0);
                 continue;
             }
@@ -52,7 +52,7 @@ impl Decimal {
         if digits == 0 {
             return Some((0, 1));
         }
-        // Drop low digits, but keep the whole digits of the quotient and a sticky bit for the dropped ones.
+        // Drop low digits, but keep the whole digits of the quotient, and a sticky bit for the dropped digits.
         while exponent < 0 && (exponent.unsigned_abs() > POWER_MAX || digits.checked_mul(unit).is_none()) {
             let is_exact = digits.is_multiple_of(10);
             digits = (digits / 10) | u128::from(!is_exact);
@@ -82,7 +82,7 @@ impl Decimal {
         u64::try_from(quotient + u128::from(rest >= denominator.div_ceil(2))).ok()
     }
 
-    /// Returns this number times `unit` if that is a whole number that fits 64 bits.
+    /// Returns this number times `unit` if the product is a whole number that fits 64 bits.
     pub fn whole(self, unit: u64) -> Option<u64> {
         self.floor(unit).filter(|&floor| self.ceil(unit) == Some(floor))
     }

@@ -1,4 +1,4 @@
-//! Errors of a machine, distinguished only where a caller might act on the difference.
+//! Errors of a machine. Two errors are separate variants only if callers handle them differently.
 
 use crate::NodeId;
 use crate::checksums::ChecksumMismatch;
@@ -23,7 +23,7 @@ pub enum Error {
     OtherKey {
         /// The operation and the other node.
         what: String,
-        /// The two sides' configurations of keys.
+        /// How the keys of the two sides differ.
         mismatch: KeyMismatch,
     },
     /// The other node speaks another version of the protocol.
@@ -36,7 +36,7 @@ pub enum Error {
         /// Protocol version of this node.
         ours: u32,
     },
-    /// Another process uses an exclusive part of this node.
+    /// Another process already uses the listening address, a disk or the metadata store of this node.
     #[error("{what}: {why}")]
     InUse {
         /// Kind of the part.
@@ -46,8 +46,8 @@ pub enum Error {
         /// The other process, as far as known.
         why: String,
     },
-    /// Another program, not a node, answers at an address.
-    #[error("{what}: another program, not a Starfish node, answers there")]
+    /// A program other than a Starfish node answers at an address.
+    #[error("{what}: the program at this address is not a Starfish node")]
     OtherProgram {
         /// The operation in progress.
         what: String,
@@ -76,7 +76,7 @@ pub enum Error {
         /// The object and its disk.
         what: String,
     },
-    /// This version cannot read the object on the disk.
+    /// The object on the disk is damaged.
     #[error("{what} is damaged: {why}")]
     Damaged {
         /// The object and its disk.
@@ -84,7 +84,7 @@ pub enum Error {
         /// The defect.
         why: String,
     },
-    /// Data changed in the memory of a node on their way.
+    /// Data were altered in the memory of a node while in transit.
     #[error("the memory of a computer altered data in transit: {0}")]
     Altered(#[from] ChecksumMismatch),
     /// A task of the node failed.
@@ -95,12 +95,12 @@ pub enum Error {
         /// Reason of the failure.
         why: String,
     },
-    /// Another failure of a device or of the system under it.
+    /// Any other failure of a device or of the operating system.
     #[error("{what}: {why}")]
     Io {
-        /// The operation and its object.
+        /// The operation, and the file or device that it was applied to.
         what: String,
-        /// The system's message.
+        /// The message of the operating system.
         why: String,
     },
 }
@@ -123,22 +123,22 @@ pub enum KeyMismatch {
     #[error("it has a different cluster key")]
     Differ,
     /// Only the other side encrypts.
-    #[error("it encrypts its connections, and this side does not")]
+    #[error("it encrypts its connections, but this side does not")]
     ClearHere,
     /// Only this side encrypts.
-    #[error("it does not encrypt its connections, and this side does")]
+    #[error("it does not encrypt its connections, but this side does")]
     ClearThere,
 }
 
-/// Result of an operation of the machine. The error is boxed so that results are small: every answer to a poll carries
-/// one, and few of them are errors.
+/// Result of an operation of the machine. The error is boxed to keep results small: each poll returns a result, and few
+/// results are errors.
 pub type Result<T> = std::result::Result<T, Box<Error>>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every answer on the path of a request carries a result, and each future around it copies it.
+    /// Each async function on the path of a request returns a result, and each enclosing future copies this result.
     #[test]
     fn a_result_is_as_small_as_a_pointer() {
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-/// Keeps the first recorded failure until it is taken; then the next failure becomes the first.
+/// Keeps the first recorded failure until it is taken. Then it keeps the next failure.
 pub(crate) struct FirstFailure<E>(RefCell<Option<E>>);
 
 impl<E> Default for FirstFailure<E> {
@@ -12,7 +12,7 @@ impl<E> Default for FirstFailure<E> {
 }
 
 impl<E> FirstFailure<E> {
-    /// Returns an object without a failure.
+    /// Returns a `FirstFailure` without a failure.
     pub(crate) fn new() -> Self {
         Self::default()
     }

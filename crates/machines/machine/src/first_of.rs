@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Returns the output of the future that completes first, of `one` if both are ready. The other future is dropped.
+/// Returns the output of the future that completes first, or of `one` if both are ready. The other future is dropped.
 pub async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|context| match one.as_mut().poll(context) {

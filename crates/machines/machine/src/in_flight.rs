@@ -1,4 +1,5 @@
-//! Counter of operations in flight. Guards count them, so that the count is right however an operation ends.
+//! Counter of operations in flight. Each operation holds a guard, so that the count is right in whatever way the
+//! operation ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,19 +8,20 @@ use std::rc::Rc;
 
 use crate::condition::Condition;
 
-/// Count of the operations in flight; tasks can wait for their end. Cloning returns another handle to the same count.
+/// Count of the operations in flight. Tasks can wait until these operations end. Cloning returns another handle to the
+/// same count.
 ///
-/// If each operation counts as a bar, this is a gate: open while the count is 0.
+/// Also usable as a gate: each operation keeps the gate closed, so it is open while the count is 0.
 #[derive(Clone, Default)]
 pub struct InFlight(Rc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// The number of the newest generation, and of its operations in flight. A generation ends when a task waits for
-    /// all operations in flight.
+    /// Number of the newest generation, and number of its operations in flight. A generation is complete when a task
+    /// begins to wait for all operations in flight: later operations belong to the next one.
     generation: Cell<u64>,
     newest: Cell<usize>,
-    /// Operations in flight of the earlier generations, from the oldest that still has some.
+    /// Number of operations in flight of each earlier generation, beginning with the oldest that still has any.
     older: RefCell<VecDeque<usize>>,
     fell: Condition,
 }
@@ -53,7 +55,7 @@ impl InFlight {
         }
     }
 
-    /// Waits until all operations in flight now have ended; later ones do not delay it.
+    /// Waits until all operations that are in flight now have ended. Operations that begin later do not delay the wait.
     pub async fn begun_before(&self) {
         if self.0.newest.get() > 0 {
             self.0.older.borrow_mut().push_back(self.0.newest.take());
@@ -72,7 +74,8 @@ impl InFlight {
 }
 
 impl Inner {
-    /// Returns the number of the oldest generation with operations in flight, or of the newest.
+    /// Returns the number of the oldest generation with operations in flight; of the newest generation if there is
+    /// none.
     fn oldest(&self) -> u64 {
         self.generation.get() - self.older.borrow().len() as u64
     }
@@ -134,9 +137,9 @@ mod tests {
         assert!(!is_over(&mut of_three));
         let fourth = all.begin();
         assert_eq!(all.count(), 4);
-        // A later operation that ends first leaves the order as it is.
+        // A later operation that ends first does not change the order.
         drop(third);
-        assert!(!is_over(&mut of_three), "it has the first two before it");
+        assert!(!is_over(&mut of_three), "it waits for the first two operations");
         drop(first);
         assert!(!is_over(&mut of_two) && !is_over(&mut of_three));
         drop(second);

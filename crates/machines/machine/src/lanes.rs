@@ -1,11 +1,11 @@
-//! Lanes: rows of events for spans of tasks.
+//! Lanes: rows of a trace on which the spans of tasks are recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Instant, NodeId};
 
-/// Place of a span, so that other tasks can record events on it.
+/// Place of a span in a trace. Other tasks use it to record events on the span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanPlace {
     pub(crate) lane: u32,
@@ -19,18 +19,18 @@ pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     /// Lane of each task that is within a span.
     of_tasks: BTreeMap<u64, u32>,
-    /// Free lanes by task name. The lowest is used first, so there are few lanes.
+    /// Free lanes by task name. The lane with the lowest number is used first, so that there are few lanes.
     free: BTreeMap<&'static str, BTreeSet<u32>>,
     counters: BTreeMap<CountedPart, RowId>,
     parts: BTreeMap<(&'static str, usize), RowId>,
 }
 
-/// Counter: kind of its part, index of the part, and name of the counter.
+/// A counter of a part of the node: kind and index of the part, and name of the counter.
 pub(crate) type CountedPart = (&'static str, usize, &'static str);
 
 struct Lane {
     row: RowId,
-    /// Name of the tasks.
+    /// Name of the tasks that use the lane.
     name: &'static str,
     /// Task that occupies the lane.
     task: u64,
@@ -77,8 +77,8 @@ impl Lanes {
 
     /// Ends a span, unless it belongs to another listener.
     ///
-    /// A task may poll two futures at once, so that the outer span ends first. The spans within it end with it then,
-    /// and begin again: so the spans of a row nest, and their total time is right.
+    /// A task can poll two futures at once, so that an outer span ends before the spans within it. Then the inner spans
+    /// are recorded as ended too, and as begun again: so the spans of a row nest, and their total time is right.
     pub(crate) fn end(&mut self, place: SpanPlace, now: Instant, recorder: &mut dyn Recorder) {
         let Some(lane) = self.lanes.get_mut(place.lane as usize) else { return };
         let Some(at) = lane.open.iter().rposition(|(span, _)| *span == place.span) else { return };

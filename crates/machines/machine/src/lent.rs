@@ -1,5 +1,5 @@
-//! Memory that a thread lends to a node for one operation, and waits for. Reads place their data in it and writes take
-//! theirs from it, without a copy in memory of the node.
+//! Memory that a thread lends to a node for one operation; the thread waits until it gets the memory back. Reads place
+//! data directly in lent memory, and writes send data from it, without a copy in memory of the node.
 
 use std::mem;
 use std::ops::Range;
@@ -8,24 +8,28 @@ use std::slice;
 
 use crate::payload::Payload;
 
-/// Memory of another owner, on its way to the node that reads into it or writes from it.
+/// Memory of another thread, while it is passed to the node that reads into it or writes from it.
 pub struct LentMemory {
     start: NonNull<u8>,
     bytes: usize,
     is_writable: bool,
 }
 
-// SAFETY: the caller of the constructor promises that nothing else uses these bytes, in any thread, while this exists.
-#[expect(unsafe_code, reason = "a pointer that only one has: see above")]
+// SAFETY: the caller of the constructor promises that no other code, in any thread, uses these bytes while this value
+// exists.
+#[expect(unsafe_code, reason = "only one owner has the pointer: see above")]
 unsafe impl Send for LentMemory {}
 
-#[expect(unsafe_code, reason = "memory of another thread, which waits until it has it back: see `new`")]
+#[expect(
+    unsafe_code,
+    reason = "memory of another thread, which waits until it gets the memory back: see `new`"
+)]
 impl LentMemory {
     /// Returns memory to read into.
     ///
     /// # Safety
-    /// Until this and the [`Loan`](crate::Loan) made of it are dropped, the memory must not move, and no other code may
-    /// read it or write to it.
+    /// Until this value and the [`Loan`](crate::Loan) made of it are dropped, the memory must not move, and no other
+    /// code may read it or write to it.
     pub unsafe fn new(memory: &mut [u8]) -> Self {
         LentMemory { start: NonNull::from(&mut *memory).cast(), bytes: memory.len(), is_writable: true }
     }
@@ -33,8 +37,8 @@ impl LentMemory {
     /// Returns memory to write from.
     ///
     /// # Safety
-    /// Until this and the [`Loan`](crate::Loan) made of it are dropped, the memory must not move, and no code may write
-    /// to it.
+    /// Until this value and the [`Loan`](crate::Loan) made of it are dropped, the memory must not move, and no code may
+    /// write to it.
     pub unsafe fn to_be_read(memory: &[u8]) -> Self {
         LentMemory { start: NonNull::from(memory).cast(), bytes: memory.len(), is_writable: false }
     }
@@ -45,7 +49,7 @@ impl LentMemory {
     }
 
     fn as_mut_slice(&mut self) -> &mut [u8] {
-        assert!(self.is_writable, "memory to write from is not read into");
+        assert!(self.is_writable, "only memory to read into can be written to");
         // SAFETY: promised by the caller of the constructor, and the memory was made of a slice that may be written to.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
@@ -54,12 +58,12 @@ impl LentMemory {
 /// Contents of lent memory.
 pub(crate) struct Borrowed {
     memory: LentMemory,
-    /// Minimum number of bytes of the result. Later bytes are placed only once the result's length is known, because
-    /// the owner keeps its memory behind that length.
+    /// Minimum number of bytes of the result. Later bytes are placed only when the length of the result is known,
+    /// because the owner's memory after this length must not change.
     sure: u64,
-    /// Placed ranges, in order of placement.
+    /// Ranges in which data were placed, in order of placement.
     placed: Vec<Range<u64>>,
-    /// Data for offsets from `sure` on, with their offsets.
+    /// Data for offsets from `sure` on that are not placed yet, with their offsets.
     late: Vec<(u64, Payload)>,
 }
 
@@ -79,7 +83,7 @@ impl Borrowed {
             return self.place_now(at, payload);
         }
         self.place_now(at, &payload.slice(0..sure));
-        // Copied to release pool memory, because the wait has no bound.
+        // Copy the data to release pool memory, because there is no limit on the wait for the final length.
         self.late.push((at + sure, payload.slice(sure..payload.len()).out_of_pools()));
     }
 
@@ -93,7 +97,7 @@ impl Borrowed {
         }
     }
 
-    /// Returns a copy, because a message may need it for longer than the memory is lent.
+    /// Returns a copy of the bytes, because a message may need them for longer than the memory is lent.
     pub(crate) fn get(&self, at: u64, bytes: u64) -> Payload {
         Payload::from(&self.memory.as_slice()[at as usize..(at + bytes) as usize])
     }
@@ -118,7 +122,7 @@ impl Borrowed {
 
 #[cfg(test)]
 mod tests {
-    #![expect(unsafe_code, reason = "each test waits for what it has lent")]
+    #![expect(unsafe_code, reason = "each test waits until its loans are over")]
 
     use super::*;
     use crate::memory::Loan;
@@ -126,7 +130,7 @@ mod tests {
     #[test]
     fn placed_bytes_are_visible_at_once_and_gaps_are_filled() {
         let mut own = [9; 12];
-        // SAFETY: nothing uses it before the loan is over.
+        // SAFETY: no other code uses `own` before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 8);
         for (at, bytes) in [(6, vec![3, 4]), (1, vec![1]), (2, vec![2])] {
             loan.place(at, &Payload::from(bytes));
@@ -139,7 +143,7 @@ mod tests {
     #[test]
     fn memory_behind_the_settled_bytes_stays_untouched() {
         let mut own = [9; 8];
-        // SAFETY: nothing uses it before the loan is over.
+        // SAFETY: no other code uses `own` before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 2);
         loan.place(0, &Payload::from(vec![1, 2, 3, 4, 5]));
         loan.place(6, &Payload::zeros(2));
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn nothing_is_written_to_memory_after_its_return() {
         let mut own = [9; 4];
-        // SAFETY: nothing uses it before the loan is over.
+        // SAFETY: no other code uses `own` before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 4);
         let late = loan.clone();
         drop(loan);
@@ -162,7 +166,7 @@ mod tests {
     #[test]
     fn a_taken_payload_outlives_its_memory() {
         let own = vec![1, 2, 3];
-        // SAFETY: nothing writes to it before the loan is over.
+        // SAFETY: no code writes to `own` before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::to_be_read(&own) }, 0);
         let taken = loan.get(1, 2);
         drop((loan, own));

@@ -1,9 +1,9 @@
-//! Traits between a file system and the machine it runs on.
+//! Traits through which a file system uses the machine that it runs on.
 //!
 //! A file system sees the world only through the traits of this crate: clock, tasks, processor costs, messages, disks
-//! and bounded buffers. One type parameter, [`Machine`], bundles them. Two crates implement them: `sim` in virtual
-//! time, `real` over sockets and files. `fs` can import neither. The functions in [`conformance`] check the laws that
-//! both must keep.
+//! and bounded buffers. One type parameter, [`Machine`], bundles them. Two crates implement the traits: `sim` in
+//! virtual time, `real` with sockets and files. `fs` can import neither crate. The functions in [`conformance`] check
+//! the laws that both must keep.
 //!
 //! Map of the code, in reading order:
 //!
@@ -22,8 +22,9 @@
 //!   `note_ring.rs`: ring buffer of the last events
 //! - `conformance.rs`: the laws
 //!
-//! Left out on purpose: randomness (seeds come in through configuration), paths, connections (nodes have names, the
-//! machine connects), timeouts (race a sleep against the operation), and any way to ask which machine this is.
+//! The traits have no functions for randomness (the configuration provides seeds), paths, connections (the file system
+//! names nodes, and the machine connects), timeouts (use a sleep and the operation with `first_of`), and for asking
+//! which machine this is.
 
 mod buffer;
 mod checksums;
@@ -97,8 +98,8 @@ impl fmt::Display for NodeId {
 
 /// Node of a parallel machine, real or simulated.
 ///
-/// A `Machine` is a handle: cloning is cheap. A node lives on one thread, so nothing here is `Send`, and tasks of a
-/// node share their state in plain cells.
+/// A `Machine` is a handle: cloning is cheap. A node lives on one thread, so no type of the machine is `Send`, and
+/// tasks of a node share their state in plain cells.
 pub trait Machine: Clone + 'static {
     /// Network interface of the node.
     type Net: Net;
@@ -115,12 +116,12 @@ pub trait Machine: Clone + 'static {
 
     /// Returns the wall-clock time since the start of 1970. A simulated machine starts in 1970.
     ///
-    /// For reports to people only: it may run backwards, and nothing may depend on it.
+    /// For reports to people only: the wall clock can run backwards, and the behaviour of a node must not depend on it.
     fn date(&self) -> Duration;
 
     /// Returns the computer that the node runs on, with the load of its processors; `None` if unknown.
     ///
-    /// For reports on disturbed measurements only. Nothing may depend on it.
+    /// For reports on disturbed measurements only. The behaviour of a node must not depend on the result.
     fn computer(&self) -> Option<Computer>;
 
     /// Sleeps until `deadline`; returns at once if it has passed.
@@ -128,13 +129,13 @@ pub trait Machine: Clone + 'static {
 
     /// Spawns a detached task of this node.
     ///
-    /// Its error is never lost: a simulated machine ends the run, a real one reports the error. The report calls the
-    /// task `name`.
+    /// An error of the task is never lost: a simulated machine ends the run, and a real machine reports the error with
+    /// the task's `name`.
     fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static);
 
-    /// Runs `work` and confines a panic in it, a defect, to this work. A real machine reports the panic under `name`
-    /// and returns it as an error. A simulated machine passes it on to the caller of the simulation, so that tests see
-    /// it.
+    /// Runs `work`, and keeps a panic in `work` from ending other work. A real machine reports the panic under `name`
+    /// and returns it as an error. A simulated machine propagates the panic to the caller of the simulation, so that
+    /// tests see it.
     fn contain<T>(
         &self,
         name: &'static str,
@@ -146,8 +147,8 @@ pub trait Machine: Clone + 'static {
 
     /// Occupies the node's processor for the cost of `work`.
     ///
-    /// A simulated machine looks the cost up in its description and waits for the processor. A real machine does
-    /// nothing, because the work itself takes the time.
+    /// A simulated machine reads the cost from its description and waits until the processor has done the work. A real
+    /// machine does nothing, because the work itself takes the time.
     fn compute(&self, work: Work) -> impl Future<Output = ()>;
 
     /// Returns the node's network interface.
@@ -182,12 +183,12 @@ pub struct Computer {
 /// Priority of a message, the most urgent first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// Commands and their answers. They are small and never wait behind data.
+    /// Commands and their answers. Control messages are small and never wait behind data.
     Control,
-    /// Data that a caller waits for, and requests for them.
+    /// Data that a caller waits for, and requests for such data.
     #[default]
     Demand,
-    /// Data without a waiting caller, prefetched or written behind, and requests for them.
+    /// Data without a waiting caller (prefetching and write-behind), and requests for such data.
     Background,
 }
 
@@ -201,7 +202,7 @@ impl Class {
 pub struct Message {
     /// Priority.
     pub class: Class,
-    /// Encoded header: real bytes on both machines, so that the codec is always exercised.
+    /// Encoded header: real bytes on both machines, so that simulations also test the encoding.
     pub header: Vec<u8>,
     /// Attached data.
     pub payload: Payload,
@@ -221,26 +222,27 @@ impl Message {
 pub enum Delivery {
     /// A message from the node.
     Message(Message),
-    /// The node disconnected, for this reason; this connection delivers nothing more from it.
+    /// The node disconnected, for this reason. The connection delivers nothing more from this node.
     Gone(String),
 }
 
-/// Network with reliable messages, in order for each pair of nodes and each [`Class`].
+/// Network that delivers messages reliably, and in order among messages with the same sender, receiver and [`Class`].
 ///
-/// A message may overtake less urgent messages of the same pair in any queue.
+/// In any queue a message can overtake less urgent messages of the same sender and receiver.
 pub trait Net {
     /// Sends `message` to node `to`.
     ///
-    /// Completes when the message has left this node. From then on its payload is no longer read, and later messages of
-    /// the same class to that node arrive after it. Completion says nothing about arrival.
+    /// Completes when the message has left this node. From then on the payload is no longer read, and later messages of
+    /// the same class to the same node arrive after this message. Completion does not mean that the message has
+    /// arrived.
     fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>>;
 
-    /// Waits for the next message or the loss of a peer. Fails once the network is closed.
+    /// Waits for the next message, or for the disconnection of a peer. Fails once the network is closed.
     fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>>;
 
     /// Disconnects `peer`, if connected, because it violates the protocol or makes no progress. `receive` reports the
-    /// disconnect on both sides, on this side with the reason `why`. Messages that arrived earlier may still be
-    /// received first.
+    /// disconnect on both sides, on this side with the reason `why`. `receive` may return earlier messages of the peer
+    /// first.
     fn give_up(&self, peer: NodeId, why: &str);
 
     /// Closes this node's network: its peers see it disconnect, and its own `receive` fails.
@@ -262,7 +264,7 @@ pub struct Object {
     pub bytes: u64,
 }
 
-/// Reserved [identity](Disk::identity) that no disk has: it stands for an unknown disk.
+/// Reserved [identity](Disk::identity) that no disk has. It represents an unknown disk.
 pub const NO_DISK: u64 = u64::MAX;
 
 /// Capacity and free space of a disk.
@@ -276,13 +278,13 @@ pub struct Space {
 
 /// Disk: a store of named objects, each an extensible array of bytes with a label.
 ///
-/// The disk places the objects. A simulated disk lays them out by its description; a real one keeps each in a file and
-/// leaves placement to the file system below.
+/// The disk chooses the location of the objects. A simulated disk does so by its description. A real disk stores each
+/// object in a file of the local file system, which chooses the location.
 pub trait Disk {
     /// Creates an empty object `name` with label `label`. Fails with [`Error::Exists`] if the name exists.
     ///
     /// Does not wait for the medium. If the power fails before the first [flush](Self::flush) of the object, the object
-    /// may be missing, and [`list`](Self::list) may then return a name without an object.
+    /// can be missing afterwards, and [`list`](Self::list) can return its name although it cannot be opened.
     fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
 
     /// Opens the object `name`.
@@ -293,11 +295,11 @@ pub trait Disk {
 
     /// Removes the object `name`. A caller with the object open can still read it.
     ///
-    /// Does not wait for the medium: the object may exist again after a power cut.
+    /// Does not wait for the medium: the object can exist again after a power cut.
     fn remove(&self, name: &str) -> impl Future<Output = Result<()>>;
 
-    /// Removes the existing objects among `names`, as [`remove`](Self::remove) does; missing ones are no error. After a
-    /// failure it removes the rest and returns the first error.
+    /// Removes the existing objects among `names`, as [`remove`](Self::remove) does. Missing objects are no error.
+    /// After a failure it still removes the other objects, and then returns the first error.
     fn remove_all(&self, names: &[String]) -> impl Future<Output = Result<()>> {
         async move {
             let mut outcome = Ok(());
@@ -316,27 +318,27 @@ pub trait Disk {
     /// Truncates the object to `bytes`, or extends it to this length with zeros.
     fn resize(&self, object: ObjectId, bytes: u64) -> impl Future<Output = Result<()>>;
 
-    /// Fills all of `into` with the object's bytes from `offset` on and returns it; bytes past the object's end are
-    /// zeros.
+    /// Fills all of `into` with the object's bytes from `offset` on, and returns `into`. Bytes past the object's end
+    /// are zeros.
     ///
-    /// If the future is dropped the transfer still completes, and the buffer then returns to its pool.
+    /// If the future is dropped, the transfer still completes, and the buffer returns to its pool afterwards.
     fn read(&self, object: ObjectId, offset: u64, into: Buf) -> impl Future<Output = Result<Buf>>;
 
     /// Writes `from` at `offset`, extending the object if necessary.
     fn write(&self, object: ObjectId, offset: u64, from: Payload) -> impl Future<Output = Result<()>>;
 
-    /// Returns the first range of the object at or after `offset` that may hold anything but zeros; `None` if there is
-    /// no such range. Unwritten bytes count as zeros only if the disk can distinguish them: its unit may be larger than
-    /// a write.
+    /// Returns the first range of the object at or after `offset` that can contain bytes other than zeros; `None` if
+    /// there is no such range. The range can contain unwritten bytes, because the disk distinguishes them only in units
+    /// that may be larger than a write.
     fn data_after(&self, object: ObjectId, offset: u64) -> impl Future<Output = Result<Option<Range<u64>>>>;
 
-    /// Flushes all completed writes to the object, and its existence, to stable storage.
+    /// Flushes all completed writes to the object, and its directory entry, to stable storage.
     ///
-    /// After a failure of the medium its contents are unknown: every later flush of the object fails until the node
-    /// restarts.
+    /// After a failure of the medium the contents of the object are unknown: every later flush of the object fails
+    /// until the node restarts.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
 
-    /// Returns the capacity and free space of the disk; `None` if it has no known bound.
+    /// Returns the capacity and free space of the disk; `None` if the capacity is unknown or unlimited.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>>;
 
     /// Returns the random number that identifies the disk as long as it has objects, even if it moves to another node.
@@ -345,7 +347,7 @@ pub trait Disk {
 
     /// Returns an identifier of the disk's device, unique on the computer; `None` if unknown.
     ///
-    /// For reports on disks that share a device. Nothing may depend on it.
+    /// For reports on disks that share a device. The behaviour of a node must not depend on it.
     fn device(&self) -> Option<u64>;
 
     /// Returns true if the disk's speed is independent of other disks on its device. For reports only.
@@ -356,10 +358,10 @@ pub trait Disk {
     /// Good only for sorting accesses by position.
     fn position(&self, object: ObjectId, offset: u64) -> u64;
 
-    /// Records that a task has waited since `since` for its slot at this disk, and has it now.
+    /// Records that a task has waited for its slot at this disk since `since`, until now.
     ///
-    /// Only the file system knows this wait, because it orders the slots. Used by machines that report where time is
-    /// spent; others do nothing.
+    /// Only the file system knows this wait, because it orders the slots. Only machines that report how time is spent
+    /// record it.
     fn waited_since(&self, _since: Instant) {}
 
     /// Records the number of bytes of writes pending at this disk from now on: queued or being served.
@@ -367,6 +369,7 @@ pub trait Disk {
     /// Only the file system knows which requests are queued.
     fn writes_pending(&self, _bytes: u64) {}
 
-    /// Records that reads at this disk are delayed by writes of other nodes, of which node `by` has `writes` queued.
+    /// Records that reads at this disk are delayed by writes of other nodes. Node `by` has `writes` writes in the
+    /// queue.
     fn reads_held_up(&self, _by: NodeId, _writes: u64) {}
 }

@@ -1,7 +1,7 @@
 //! Memory of a compute node: the target of reads and the source of writes.
 //!
-//! Placing data is the one copy the file system makes. Real bytes are copied. For phantoms the memory keeps the list,
-//! so that a test can check afterwards the source of each byte.
+//! Placing data in memory is the only copy that the file system makes. Real bytes are copied. Phantoms are recorded in
+//! a list, so that a test can afterwards check the source of each byte.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Memory {
 }
 
 enum Contents {
-    /// One payload that is memory, copied as a whole on a write only if it is still shared.
+    /// Real bytes. A write copies them all if a payload still shares them.
     Real(crate::buffer::Buf),
     /// Placed payloads, by offset; they do not overlap.
     Phantom(BTreeMap<u64, Payload>),
@@ -38,15 +38,16 @@ impl Memory {
         Memory { bytes: length, contents: Rc::new(RefCell::new(Contents::Real(buffer))) }
     }
 
-    /// Returns memory of `bytes` bytes that records placements without storing bytes. Other bytes are zeros.
+    /// Returns memory of `bytes` bytes that records placed payloads without storing bytes. Bytes that were never placed
+    /// are zeros.
     pub fn phantom(bytes: u64) -> Self {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
     }
 
-    /// Returns one memory that consists of `parts` in sequence; data placed in it are placed in them.
+    /// Returns one memory that consists of `parts` in sequence; data placed in it are placed in the parts.
     ///
-    /// Real memory is copied as a whole when it is written to while a payload shares any of it. So memory that is
-    /// written to while other parts of it are being sent should be several memories, joined.
+    /// A write to real memory copies all of it if a payload shares any part. So if some parts are written to while
+    /// other parts are being sent, join separate memories.
     pub fn joined(parts: Vec<Memory>) -> Self {
         let bytes = parts.iter().map(Memory::len).sum();
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Joined(parts))) }
@@ -81,9 +82,14 @@ impl Memory {
     /// Places `payload` at offset `at`.
     ///
     /// # Panics
-    /// If it does not lie within the memory.
+    /// If the payload does not lie within the memory.
     pub fn place(&self, at: u64, payload: &Payload) {
-        assert!(self.holds(at, payload.len()), "{} bytes at {at} of {}", payload.len(), self.bytes);
+        assert!(
+            self.holds(at, payload.len()),
+            "{} bytes at {at} exceed the memory of {} bytes",
+            payload.len(),
+            self.bytes
+        );
         match &mut *self.contents.borrow_mut() {
             Contents::Real(buffer) => buffer.put(at, payload),
             Contents::Lent(borrowed) => borrowed.place(at, payload),
@@ -102,9 +108,9 @@ impl Memory {
     /// Returns the bytes `at..at + bytes`, as they are now.
     ///
     /// # Panics
-    /// If they do not lie within the memory.
+    /// If the bytes do not lie within the memory.
     pub fn get(&self, at: u64, bytes: u64) -> Payload {
-        assert!(self.holds(at, bytes), "{bytes} bytes at {at} of {}", self.bytes);
+        assert!(self.holds(at, bytes), "{bytes} bytes at {at} exceed the memory of {} bytes", self.bytes);
         match &*self.contents.borrow() {
             Contents::Real(buffer) => buffer.slice(at..at + bytes),
             Contents::Lent(borrowed) => borrowed.get(at, bytes),
@@ -119,8 +125,8 @@ impl Memory {
         }
     }
 
-    /// Returns the first range at or after `at` that may hold placed data, if any. Only phantom memory knows its placed
-    /// ranges; other memory counts as placed throughout.
+    /// Returns the first range at or after `at` that may hold placed data, if any. Only phantom memory records its
+    /// placed ranges; in other memory all bytes count as placed.
     pub fn placed_after(&self, at: u64) -> Option<Range<u64>> {
         match &*self.contents.borrow() {
             Contents::Phantom(placed) => placed_phantom_after(placed, at),
@@ -130,7 +136,7 @@ impl Memory {
         }
     }
 
-    /// Returns the bytes themselves, if they are real and this node's own.
+    /// Returns the bytes, if they are real and not lent by another thread.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match &mut *self.contents.borrow_mut() {
             Contents::Real(buffer) => {
@@ -150,20 +156,20 @@ impl Memory {
     }
 }
 
-/// Lent memory in use. Dropping it returns the memory to its owner; data placed later through other handles are
+/// Lent memory in use. Dropping the loan returns the memory to its owner. Data placed later through other handles are
 /// recorded as in phantom memory, not stored.
 pub struct Loan(Memory);
 
 impl Loan {
-    /// Takes lent memory. A read into it returns at least `sure` bytes.
+    /// Begins a loan of `memory`. The caller promises that a read into it returns at least `sure` bytes.
     pub fn of(memory: LentMemory, sure: u64) -> Self {
         let borrowed = Borrowed::new(memory, sure);
         let (bytes, contents) = (borrowed.bytes(), Contents::Lent(borrowed));
         Loan(Memory { bytes, contents: Rc::new(RefCell::new(contents)) })
     }
 
-    /// Sets the final number of bytes: the received ones are then in place, and gaps between them are zeros. Memory
-    /// behind `bytes` is unchanged.
+    /// Sets the final number of bytes. Then all received bytes below `bytes` are in place, and gaps between them are
+    /// zeros. Memory from offset `bytes` on is unchanged.
     pub fn settle(&self, bytes: u64) {
         if let Contents::Lent(borrowed) = &mut *self.contents.borrow_mut() {
             borrowed.settle(bytes);
@@ -185,7 +191,8 @@ impl Drop for Loan {
     }
 }
 
-/// Returns the parts that overlap a range of all of them, each with its own range and the number of bytes before it.
+/// Returns the parts that overlap a range of the joined memory. Each is returned with its overlapping range and the
+/// number of bytes in earlier parts.
 fn parts_of(parts: &[Memory], range: Range<u64>) -> impl Iterator<Item = (&Memory, Range<u64>, u64)> {
     let mut end = 0;
     parts.iter().filter_map(move |part| {
@@ -198,13 +205,13 @@ fn parts_of(parts: &[Memory], range: Range<u64>) -> impl Iterator<Item = (&Memor
 
 fn place_phantom(placed: &mut BTreeMap<u64, Payload>, at: u64, payload: &Payload) {
     if payload.is_empty() {
-        // An empty payload would replace the payload that begins at the same key.
+        // An empty payload would replace the payload that begins at the same offset.
         return;
     }
     let end = at + payload.len();
     let overlapped: Vec<u64> = overlapping(placed, at, end).map(|(&start, _)| start).collect();
     for start in overlapped {
-        let old = placed.remove(&start).expect("just found");
+        let old = placed.remove(&start).expect("its key was just found");
         let old_end = start + old.len();
         if start < at {
             placed.insert(start, old.slice(0..at - start));
@@ -274,7 +281,7 @@ mod tests {
         for at in [0, 10, 15, 17, 40, 100] {
             memory.place(at, &Payload::empty());
         }
-        assert_eq!(memory.get(0, 100), Payload::concat(&expected), "nothing has been placed");
+        assert_eq!(memory.get(0, 100), Payload::concat(&expected), "nothing was placed");
         assert_eq!(memory.placed_after(0), Some(10..30));
     }
 

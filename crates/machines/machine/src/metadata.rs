@@ -1,7 +1,7 @@
 //! Metadata of a file system: an ordered key-value store with transactions.
 //!
-//! The file system defines the keys and values. A machine stores them: in memory, in a database on the node, or in one
-//! replicated by others.
+//! The file system defines the keys and values. A machine stores them: in memory, in a database on the node, or in a
+//! replicated database on other computers.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -38,34 +38,34 @@ pub trait Transaction {
     /// As [`get`](Self::get).
     fn remove(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Returns the first `most` entries with keys from `from` to below `to`, in byte order of the keys.
+    /// Returns the first entries with keys from `from` to below `to`, at most `most`, in byte order of the keys.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>>;
 
-    /// Returns the [incarnation](MetadataStore::run) of the store that carries the transaction out.
+    /// Returns the [incarnation](MetadataStore::run) of the store that executes the transaction.
     fn run(&self) -> u64;
 }
 
 /// Metadata store of a node. Cloning returns another handle to the same store.
 ///
 /// - Transactions are serializable: each sees all changes of its predecessors and no others.
-/// - After a crash the store has the changes of all transactions up to some point, and none after it. All transactions
-///   committed before the last completed [`flush`](Self::flush) are among them.
+/// - After a crash the store has the changes of all transactions up to some point, and no later changes. No transaction
+///   committed before the last completed [`flush`](Self::flush) is lost.
 pub trait MetadataStore: Clone + 'static {
-    /// Carries out `body` as one transaction and returns its result. Commits the changes if the result is `Ok(Ok(..))`,
+    /// Executes `body` as one transaction and returns its result. Commits the changes if the result is `Ok(Ok(..))`,
     /// and discards them otherwise.
     ///
     /// `body` may be called again from the start after a conflict with other transactions. It runs on any thread, must
     /// not block, and must have no effect outside the transaction. If the future is dropped, the transaction may still
-    /// be carried out.
+    /// be executed.
     fn transact<T: Send + 'static, E: Send + 'static>(
         &self,
         body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> impl Future<Output = Result<std::result::Result<T, E>>>;
 
-    /// Carries out a read-only `body`, as [`transact`](Self::transact) does, but faster if the store can.
+    /// Executes a read-only `body`, as [`transact`](Self::transact) does. Some stores do this faster.
     fn look<T: Send + 'static, E: Send + 'static>(
         &self,
         body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
@@ -76,8 +76,8 @@ pub trait MetadataStore: Clone + 'static {
     /// Waits until all transactions committed so far are on stable storage.
     fn flush(&self) -> impl Future<Output = Result<()>>;
 
-    /// Returns the incarnation of the store: a number that (except by coincidence) changes after a crash that may have
-    /// lost transactions. The incarnation of a store on other computers may change while the node runs.
+    /// Returns the incarnation of the store: a random number that changes after each crash that could have lost
+    /// transactions. The incarnation of a store on other computers can change while the node runs.
     fn run(&self) -> u64;
 }
 
@@ -98,10 +98,10 @@ impl MetadataTable {
         MetadataTable { run, ..MetadataTable::default() }
     }
 
-    /// Carries out `body` as a transaction without applying its changes, which it returns with the result.
+    /// Executes `body` as a transaction. Returns its result and its changes, without applying the changes.
     ///
     /// # Errors
-    /// As those of `body`.
+    /// The errors of `body`.
     pub fn attempt<T>(
         &self,
         body: impl FnOnce(&mut dyn Transaction) -> Result<T>,
@@ -177,8 +177,8 @@ impl<E: MetadataEntries> MetadataEntries for &mut E {
     }
 }
 
-/// Transaction in flight: its changes, over unchanged entries. Transactions nest: the changes of an inner one are
-/// either applied to the outer one or discarded.
+/// Transaction in flight: its changes, and the unchanged entries below them. Transactions nest: the changes of an inner
+/// transaction are either applied to the outer one or discarded.
 pub struct MetadataAttempt<E> {
     entries: E,
     changes: MetadataChanges,
@@ -214,7 +214,7 @@ impl<E: MetadataEntries> MetadataEntries for MetadataAttempt<E> {
             return Ok(Vec::new());
         }
         let changed = self.changes.range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
-        // The changed keys may all be removals of entries that the range returns, so read that many more.
+        // All changes in the range can be removals of stored entries, so read one more entry for each change.
         let read = self.entries.range(from, to, most.saturating_add(changed.clone().count()))?;
         let mut kept = read.into_iter().peekable();
         let mut changed = changed.peekable();
@@ -274,8 +274,10 @@ pub fn check_metadata_bytes(key: &[u8], value: &[u8]) -> Result<()> {
     if key.len() <= METADATA_KEY_BYTES_MAX && value.len() <= METADATA_VALUE_BYTES_MAX {
         return Ok(());
     }
-    let what = format!("metadata with a key of {} and a value of {} bytes", key.len(), value.len());
-    let why = format!("at most {METADATA_KEY_BYTES_MAX} and {METADATA_VALUE_BYTES_MAX} are possible");
+    let what =
+        format!("metadata entry with a key of {} bytes and a value of {} bytes", key.len(), value.len());
+    let why =
+        format!("keys have at most {METADATA_KEY_BYTES_MAX} bytes, and values {METADATA_VALUE_BYTES_MAX}");
     Err(crate::Error::Io { what, why }.into())
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Instant, NodeId};
 
-/// Recorder with room for a fixed number of events. When full it drops the oldest and counts them.
+/// Recorder with room for a fixed number of events. When full it drops the oldest events and counts them.
 #[derive(Debug)]
 pub struct NoteRing {
     rows: Vec<NoteRow>,
@@ -38,7 +38,7 @@ pub struct KeptNote {
 
 /// Owned copy of a [`NotedEvent`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are those of `NotedEvent`")]
+#[expect(missing_docs, reason = "the variants are those of `NotedEvent`")]
 pub enum KeptEvent {
     Begin { name: &'static str, arguments: Box<[(&'static str, u64)]> },
     End,
@@ -84,12 +84,12 @@ impl NoteRing {
         &self.rows
     }
 
-    /// Returns the kept events, the oldest first. An end may lack its begin, which was dropped.
+    /// Returns the kept events, the oldest first. The begin of a span may have been dropped while its end is kept.
     pub fn notes(&self) -> impl ExactSizeIterator<Item = &KeptNote> {
         self.notes.iter()
     }
 
-    /// Replays all kept events to another recorder.
+    /// Passes all kept events to another recorder.
     pub fn drain_into(&self, recorder: &mut dyn Recorder) {
         let row = |row: &NoteRow| recorder.row(row.node, &row.name, row.counts);
         let rows: Vec<RowId> = self.rows.iter().map(row).collect();

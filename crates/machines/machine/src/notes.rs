@@ -1,8 +1,9 @@
 //! Recording of events on a node.
 //!
-//! Without a listener an event costs the test of a flag. A listener never changes the behaviour of a node. Spans belong
-//! to tasks. Because many tasks share a node's thread, each task within a span has a separate *lane*: a row that spans
-//! of other tasks do not overlap. When the task's last span ends, the lane is free for the next task of the same name.
+//! A *listener* is an attached recorder. Without a listener an event costs the test of a flag. A listener never changes
+//! the behaviour of a node. Spans belong to tasks. Because many tasks share a node's thread, each task within a span
+//! has a *lane*: a row without spans of other tasks at the same time. When the task's last span ends, the lane is free
+//! for the next task of the same name.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -12,7 +13,7 @@ use crate::lanes::{CountedPart, Lanes, SpanPlace};
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Duration, Instant, NodeId};
 
-/// Present state of a machine, used to record events. Queried only if there is a listener.
+/// Present time and running task of a machine, used to record events. Queried only if there is a listener.
 pub trait Present {
     /// Returns the time.
     fn now(&self) -> Instant;
@@ -20,7 +21,8 @@ pub trait Present {
     /// Returns the running task's number, which is unique at this time, and its name.
     fn task(&self) -> (u64, &'static str);
 
-    /// Returns the time that a processor has worked for the node's thread so far; `None` if recorded in another way.
+    /// Returns the processor time that the node's thread has used so far; `None` if the machine records the processor
+    /// load itself.
     fn processor_time(&self) -> Option<Duration> {
         None
     }
@@ -38,10 +40,10 @@ pub struct NodeNotes {
     node: NodeId,
     present: Rc<dyn Present>,
     listener: RefCell<Option<Listener>>,
-    /// Number of spans begun while there was a listener. The count continues from listener to listener, so that spans
-    /// of an earlier one are not confused with later spans.
+    /// Number of spans begun while there was a listener. The count continues when a new listener is attached, so that
+    /// spans of an earlier listener are not confused with later spans.
     spans: Cell<u32>,
-    /// Time of the last sample of processor work, and the work at that time.
+    /// Time of the last sample of the processor time, and the processor time in this sample.
     worked: Cell<(Instant, Duration)>,
 }
 
@@ -57,7 +59,7 @@ pub struct NotedStretch {
     pub name: &'static str,
     /// Start of the activity.
     pub since: Instant,
-    /// Details, as those of a span.
+    /// Details: numbers by name, as in [`NotedEvent::Begin`].
     pub arguments: Vec<(&'static str, u64)>,
 }
 
@@ -142,7 +144,8 @@ impl NodeNotes {
         if self.is_on() { self.running() } else { SpanPlace::default() }
     }
 
-    /// Records that the running task sends a message with the number returned by `number`, unique per message.
+    /// Records that the running task sends a message with the number returned by `number`. Each message needs a unique
+    /// number.
     #[inline(always)]
     pub fn sent(&self, number: impl FnOnce() -> u64) {
         if self.is_on() {
@@ -150,7 +153,7 @@ impl NodeNotes {
         }
     }
 
-    /// Records that the message with the number returned by `number` arrives at a span.
+    /// Records, on the span `at`, the arrival of the message with the number returned by `number`.
     #[inline(always)]
     pub fn received(&self, at: SpanPlace, number: impl FnOnce() -> u64) {
         if self.is_on() {
@@ -158,7 +161,8 @@ impl NodeNotes {
         }
     }
 
-    /// Records the value of a counter from now on. `part` is the kind of the counter's part of the node, and its index.
+    /// Records the value that a counter has from now on. `part` is the kind and index of the part of the node that the
+    /// counter belongs to.
     #[inline(always)]
     pub fn count(&self, part: (&'static str, usize), name: &'static str, value: u64) {
         if self.is_on() {
@@ -166,14 +170,15 @@ impl NodeNotes {
         }
     }
 
-    /// Returns the time if there is a listener: the start of an activity for a later call of [`did`](Self::did).
+    /// Returns the present time if there is a listener. A later call of [`did`](Self::did) uses it as the start of an
+    /// activity.
     #[inline(always)]
     pub fn moment(&self) -> Option<Instant> {
         self.is_on().then(|| self.present.now())
     }
 
-    /// Records an activity of a part of the node since a moment. `part` is the kind of part and its index. One part
-    /// does one thing at a time.
+    /// Records an activity of a part of the node since a moment. `part` is the kind and index of the part. Activities
+    /// of one part must not overlap.
     #[inline(always)]
     pub fn did<const N: usize>(
         &self,
@@ -188,7 +193,7 @@ impl NodeNotes {
     }
 
     /// Records nested activities, ending at `until`, of a part of the node or of another thread of the program. Each
-    /// lies within the one before, and all end together. One part does one thing at a time.
+    /// activity lies within the previous one, and all end together. Otherwise, activities of one part must not overlap.
     pub fn did_until(&self, part: (&'static str, usize), stretches: &[NotedStretch], until: Instant) {
         if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
             let mut recorder = recorder.borrow_mut();

@@ -36,7 +36,7 @@ impl OrderedQueue {
 }
 
 /// Place in a queue. Dropping it leaves the queue.
-#[must_use = "dropped at once, the place is left at once"]
+#[must_use = "dropping it leaves the queue"]
 pub struct QueuePosition {
     line: Rc<Inner>,
     place: u64,
@@ -44,7 +44,7 @@ pub struct QueuePosition {
 
 impl QueuePosition {
     /// Waits until all earlier tasks have left, then runs `act`. Leaves the queue after the first poll of `act`: when
-    /// it waits for the first time, or is done.
+    /// `act` waits for the first time, or is done.
     pub async fn begin<T>(self, act: impl Future<Output = T>) -> T {
         while self.line.places.borrow().first() != Some(&self.place) {
             self.line.left.wait().await;
@@ -90,11 +90,11 @@ mod tests {
         let mut third = pin!(three.begin(async { acted.set(3) }));
         let mut second = pin!(two.begin(endless(&begun)));
         assert!(poll(third.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
-        assert!(!begun.get() && acted.get() == 0, "the first has not acted");
+        assert!(!begun.get() && acted.get() == 0, "the first task has not acted");
         assert!(poll(pin!(one.begin(async { acted.set(1) }))).is_ready());
-        assert!(poll(third.as_mut()).is_pending(), "the second has not acted");
+        assert!(poll(third.as_mut()).is_pending(), "the second task has not acted");
         assert!(poll(second.as_mut()).is_pending() && begun.get());
-        assert!(poll(third.as_mut()).is_ready(), "the second has begun, and need not have ended");
+        assert!(poll(third.as_mut()).is_ready(), "the second task has begun; it need not have ended");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Payloads: data of messages and disk transfers, which the file system moves but never reads.
 //!
 //! A payload is an ordered list of pieces. A piece is either real bytes, shared and immutable, or a *phantom*. A
-//! phantom has no bytes, only the statement "these are *n* bytes of source *s* from offset *o*". Slicing and joining
-//! work on both alike, and adjacent phantoms merge. So a test can prove that a scattered collective read delivered
-//! exactly the right bytes of a file of any size, without storing any of them.
+//! phantom stores no bytes, but only the description "*n* bytes of source *s* from offset *o*". Slicing and joining
+//! work alike on both kinds, and adjacent phantoms merge. So a test can prove that a scattered collective read
+//! delivered exactly the right bytes of a file of any size, without storing any byte.
 //!
 //! `fs` may cut, join and place payloads. Only machines, interfaces to applications and tests read their bytes.
 
@@ -18,7 +18,7 @@ use crate::slot::MemorySlot;
 pub struct Source(pub u64);
 
 impl Source {
-    /// Source whose every byte is zero: unwritten data.
+    /// Source of zero bytes, as of unwritten data.
     pub const ZEROS: Source = Source(0);
 }
 
@@ -29,7 +29,7 @@ pub struct Payload {
     pieces: Pieces,
 }
 
-/// Most payloads are one piece; only joined ones need a list.
+/// The pieces of a payload. Most payloads are one piece; only joined payloads need a list.
 #[derive(Clone, Default)]
 enum Pieces {
     #[default]
@@ -38,12 +38,12 @@ enum Pieces {
     Many(Vec<PayloadPiece>),
 }
 
-/// Maximal run of a payload that is of one kind.
+/// Part of a payload that is either one range of real memory or one phantom.
 #[derive(Clone)]
 pub enum PayloadPiece {
     /// Real bytes.
     Bytes(SharedBytes),
-    /// The bytes `offset..offset + bytes` of `source`, not stored.
+    /// The bytes `offset..offset + bytes` of `source`, which are not stored.
     Phantom {
         /// Source of the bytes.
         source: Source,
@@ -91,19 +91,19 @@ impl SharedBytes {
         &self.slot
     }
 
-    /// Returns the memory with its grant, if it is not shared.
+    /// Returns the memory with its grant, if the memory is not shared.
     pub(crate) fn exclusive_slot(&mut self) -> Option<&mut MemorySlot> {
         Rc::get_mut(&mut self.slot)
     }
 
-    /// Checks all units that overlap these bytes. Returns the first mismatch: its offset from the first byte here, and
-    /// its length.
+    /// Checks all units that overlap these bytes. Fails with the first unit that does not match: its offset from the
+    /// first of these bytes, and its length.
     fn check(&self) -> Result<(), (u64, u64)> {
         let failed = self.slot.checksums().check(self.slot.bytes(), &(self.start..self.end));
         failed.map_err(|unit| (unit.start.saturating_sub(self.start) as u64, unit.len() as u64))
     }
 
-    /// Returns the checksums attached to these bytes; may be empty.
+    /// Returns the checksums attached to these bytes; empty if there are none.
     pub(crate) fn kept_checksums(&self) -> Checksums {
         if self.slot.checksums().is_empty() { Checksums::default() } else { self.checksums() }
     }
@@ -122,7 +122,7 @@ impl SharedBytes {
         }
     }
 
-    /// Returns the checksums of these bytes: attached ones, and new ones for the rest.
+    /// Returns the checksums of these bytes: the attached checksums, and computed ones for the other bytes.
     pub fn checksums(&self) -> Checksums {
         self.slot.checksums().of_part(self.slot.bytes(), &(self.start..self.end))
     }
@@ -159,7 +159,7 @@ impl PayloadPiece {
         self.len() == 0
     }
 
-    /// Returns the memory behind the piece, if it is real and not shared.
+    /// Returns the memory of the piece, if the piece is real and its memory is not shared.
     pub(crate) fn into_exclusive_memory(self) -> Option<Vec<u8>> {
         match self {
             PayloadPiece::Bytes(shared) => Rc::try_unwrap(shared.slot).ok().map(MemorySlot::into_bytes),
@@ -216,7 +216,7 @@ impl Payload {
         Self::from(PayloadPiece::Phantom { source, offset, bytes })
     }
 
-    /// Returns zero bytes, which are not stored.
+    /// Returns a payload of zeros, which are not stored.
     pub fn zeros(bytes: u64) -> Self {
         Self::phantom(Source::ZEROS, 0, bytes)
     }
@@ -240,14 +240,14 @@ impl Payload {
         }
     }
 
-    /// Returns the bytes `range` of this payload, shared with it.
+    /// Returns the bytes `range` of this payload, without a copy.
     ///
     /// # Panics
     /// If the range is not within the payload.
     pub fn slice(&self, range: Range<u64>) -> Payload {
         assert!(
             range.start <= range.end && range.end <= self.bytes,
-            "slice {range:?} of {} bytes",
+            "slice {range:?} of a payload of {} bytes",
             self.bytes
         );
         if let (Pieces::One(piece), false) = (&self.pieces, range.is_empty()) {
@@ -313,7 +313,7 @@ impl Payload {
     /// Checks the bytes against their attached checksums.
     ///
     /// # Errors
-    /// If some bytes have changed in the memory of a node on their way. Bytes without checksums match.
+    /// If some bytes were altered in the memory of a node while in transit. Bytes without checksums always match.
     pub fn check(&self) -> Result<(), ChecksumMismatch> {
         let mut begin = 0;
         for piece in self.pieces() {
@@ -328,7 +328,7 @@ impl Payload {
     /// Checks the payload on arrival at its destination, and removes its checksums unless the bytes are shared.
     ///
     /// # Errors
-    /// As those of [`check`](Self::check).
+    /// As [`check`](Self::check).
     pub fn arrived(mut self) -> Result<Payload, ChecksumMismatch> {
         self.check()?;
         if let Some(run) = self.as_one_run() {
@@ -337,8 +337,8 @@ impl Payload {
         Ok(self)
     }
 
-    /// Returns the checksums to send with the payload: attached ones, and new ones for the rest. Phantoms other than
-    /// zeros have none.
+    /// Returns the checksums to send with the payload: the attached checksums, and computed ones for the other bytes.
+    /// Phantoms other than zeros have no checksums.
     pub fn checksums(&self) -> Checksums {
         match self.pieces() {
             [] => Checksums::default(),
@@ -382,7 +382,7 @@ impl Payload {
         Payload::with_checksums(bytes, self.checksums())
     }
 
-    /// Checks these bytes and returns the result as the source of a change.
+    /// Checks these bytes and returns the state of their checksums, for a change that copies them.
     pub(crate) fn as_source(&self) -> ChangeSource {
         let has_checksums = |piece: &PayloadPiece| match piece {
             PayloadPiece::Bytes(shared) => !shared.slot.checksums().is_empty(),
@@ -395,8 +395,8 @@ impl Payload {
         }
     }
 
-    /// Like [`as_source`](Self::as_source), but returns the checksums themselves if their units begin `phase` bytes
-    /// after the first byte.
+    /// Like [`as_source`](Self::as_source), but returns the checksums themselves if a unit begins `phase` bytes after
+    /// the first byte.
     pub(crate) fn as_source_at(&self, phase: u64) -> ChangeSource {
         let kept = self.kept_checksums();
         let is_alike = !kept.is_empty() && kept.lead() as u64 % CHECKSUM_UNIT_BYTES == phase;
@@ -424,7 +424,7 @@ impl Payload {
         }
     }
 
-    /// Returns true if a copy of bytes has found some of them damaged.
+    /// Returns true if some bytes were found damaged when they were copied.
     pub(crate) fn is_known_damaged(&self) -> bool {
         self.kept_checksums().is_damaged()
     }
@@ -437,7 +437,7 @@ impl Payload {
     /// If `target` is not exactly as long as the payload.
     #[must_use]
     pub fn copy_to(&self, target: &mut [u8]) -> bool {
-        assert_eq!(target.len() as u64, self.bytes, "target as long as the payload");
+        assert_eq!(target.len() as u64, self.bytes, "the target is as long as the payload");
         let mut rest = target;
         for piece in self.pieces() {
             let (here, later) = rest.split_at_mut(piece.len() as usize);
@@ -466,8 +466,8 @@ impl Payload {
         Some(bytes)
     }
 
-    /// Returns the same bytes outside pool memory, so that the pool gets its memory back: real bytes lent by a pool are
-    /// copied.
+    /// Returns the same bytes in memory of no pool, so that a pool that lent memory gets it back: real bytes lent by a
+    /// pool are copied.
     #[must_use]
     pub fn out_of_pools(&self) -> Payload {
         let mut out = Payload::empty();
@@ -482,7 +482,8 @@ impl Payload {
         out
     }
 
-    /// Returns the bytes as a vector, without a copy if they are one unshared piece; `None` as for `to_vec`.
+    /// Returns the bytes as a vector, without a copy if they are one unshared piece; `None` if some bytes are phantoms
+    /// other than zeros.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match self.pieces() {
             [PayloadPiece::Bytes(shared)] if shared.is_whole() => {
@@ -511,7 +512,7 @@ impl Payload {
         }
     }
 
-    /// Returns the only piece, if the payload is one run of real bytes.
+    /// Returns the only piece if the payload is one range of real bytes.
     pub(crate) fn as_one_run(&mut self) -> Option<&mut SharedBytes> {
         match &mut self.pieces {
             Pieces::One(PayloadPiece::Bytes(shared)) => Some(shared),
@@ -520,7 +521,7 @@ impl Payload {
     }
 }
 
-/// Reader of a payload from front to back, in linear time: it visits each piece once.
+/// Reader of a payload from front to back. Visits each piece once, so that reading all of it takes linear time.
 pub struct PayloadReader<'a> {
     pieces: std::slice::Iter<'a, PayloadPiece>,
     /// Unread rest of the current piece.
@@ -535,7 +536,7 @@ impl PayloadReader<'_> {
         part
     }
 
-    /// Passes the next `bytes` bytes to `to`, piece by piece; fewer at the end.
+    /// Passes the next `bytes` bytes to `to`, piece by piece, or fewer at the end.
     pub(crate) fn take(&mut self, bytes: u64, mut to: impl FnMut(PayloadPiece)) {
         let mut left = bytes;
         while left > 0 {
@@ -571,7 +572,7 @@ impl From<&[u8]> for Payload {
     }
 }
 
-/// Payloads are equal if they stand for the same bytes, even if cut into different pieces.
+/// Payloads are equal if they have the same bytes, even if these are divided into different pieces.
 ///
 /// A phantom equals only a phantom of the same source and offset (zeros also equal real zero bytes).
 impl PartialEq for Payload {

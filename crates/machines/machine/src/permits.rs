@@ -1,4 +1,4 @@
-//! Permits: a semaphore that bounds the number of tasks doing something.
+//! Permits: a semaphore that limits the number of concurrent tasks of some kind.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ pub struct Permits(Rc<Inner>);
 
 struct Inner {
     free: Cell<u64>,
-    /// Tasks waiting for permits, in order of arrival. The free permits do not suffice for the first.
+    /// Tasks waiting for permits, in order of arrival. The first task needs more permits than are free.
     queue: RefCell<VecDeque<Rc<Waiter>>>,
 }
 
@@ -30,15 +30,15 @@ impl Permits {
         Permits(Rc::new(Inner { free: Cell::new(count), queue: RefCell::default() }))
     }
 
-    /// Takes a permit, waiting behind earlier takers until one is free. Dropping it returns it.
+    /// Takes a permit. Waits behind earlier takers until a permit is free. Dropping the permit returns it.
     pub async fn take(&self) -> Permit {
         self.take_many(1).await
     }
 
-    /// Takes `count` permits together, waiting behind earlier takers until that number is free.
+    /// Takes `count` permits together. Waits behind earlier takers until this number of permits is free.
     ///
-    /// While others wait, a new request queues behind them even if enough permits are free; otherwise a large request
-    /// might wait for ever. A request for more permits than exist is never granted.
+    /// A new request waits behind earlier ones even if enough permits are free for it; otherwise a large request might
+    /// wait for ever. A request for more permits than exist is never granted.
     pub async fn take_many(&self, count: u64) -> Permit {
         match self.try_take_many(count) {
             Some(permit) => permit,
@@ -51,7 +51,7 @@ impl Permits {
         self.try_take_many(1)
     }
 
-    /// Takes `count` permits, if they are free and no task waits.
+    /// Takes `count` permits if they are free and no task waits.
     pub fn try_take_many(&self, count: u64) -> Option<Permit> {
         let is_first = self.0.queue.borrow().is_empty();
         (is_first && count <= self.0.free.get()).then(|| self.0.give(count))
@@ -74,8 +74,8 @@ impl Inner {
         self.serve();
     }
 
-    /// Grants free permits to the tasks that have waited longest. They own the permits before they run, so that no
-    /// other task can take them first.
+    /// Grants free permits to the tasks that have waited longest. These tasks own the permits before they run, so that
+    /// no other task can take them first.
     fn serve(&self) {
         while let Some(waiter) = self.next_served() {
             waiter.waker.borrow().wake_by_ref();
@@ -96,7 +96,7 @@ impl Inner {
 struct Take<'a> {
     inner: &'a Rc<Inner>,
     count: u64,
-    /// Place in the queue, until the permits have been taken.
+    /// Place in the queue; `None` once the permits were taken.
     waiter: Option<Rc<Waiter>>,
 }
 
@@ -137,8 +137,8 @@ impl Drop for Take<'_> {
     }
 }
 
-/// One or more permits that were taken together; dropping it returns them.
-#[must_use = "dropped at once, the permit returns at once"]
+/// One or more permits that were taken together. Dropping the value returns them.
+#[must_use = "dropping it returns the permits"]
 pub struct Permit {
     permits: Rc<Inner>,
     count: u64,
@@ -162,13 +162,16 @@ mod tests {
     #[test]
     fn permits_are_granted_in_order_of_arrival() {
         let permits = Permits::new(5);
-        let mut given: Vec<Permit> = (0..5).map(|_| permits.try_take().expect("it is free")).collect();
+        let mut given: Vec<Permit> = (0..5).map(|_| permits.try_take().expect("a permit is free")).collect();
         assert!(permits.try_take().is_none());
         let (mut large, mut small) = (pin!(permits.take_many(4)), pin!(permits.take()));
         assert!(poll(large.as_mut()).is_pending() && poll(small.as_mut()).is_pending());
         // Return several permits before a waiting task runs.
         given.truncate(2);
-        assert!(poll(small.as_mut()).is_pending(), "the first wants four, and three are free");
+        assert!(
+            poll(small.as_mut()).is_pending(),
+            "the first task needs four permits, but only three are free"
+        );
         assert!(permits.try_take().is_none(), "others wait");
         given.truncate(0);
         assert!(poll(small.as_mut()).is_ready() && poll(large.as_mut()).is_ready());
@@ -189,9 +192,9 @@ mod tests {
             let mut served = pin!(permits.take());
             assert!(poll(served.as_mut()).is_pending());
             drop(one);
-            assert_eq!(permits.free(), 0, "it is set aside");
+            assert_eq!(permits.free(), 0, "the permit is reserved for the waiter");
         }
-        assert_eq!(permits.free(), 1, "its waiter was cancelled");
+        assert_eq!(permits.free(), 1, "the permit is free, since its waiter was cancelled");
         drop(two);
         assert_eq!(permits.free(), 3);
     }

@@ -1,11 +1,11 @@
 //! Set of offsets as ranges, such as the valid bytes of a block, written bytes of a file, or lost bytes of a stripe.
 //!
-//! A tree keeps the ranges by their starts, so that an insertion takes logarithmic time in the number of ranges.
+//! A tree stores the ranges by their starts, so that an insertion takes time logarithmic in the number of ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Set of offsets, as disjoint ranges in ascending order that do not touch.
+/// Set of offsets, stored as ranges in ascending order that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     /// Range ends by range start.
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(set, RangeSet::from(0..32));
     }
 
-    /// Returns for each of the first 200 offsets true if one of these ranges contains it.
+    /// Returns, for each of the first 200 offsets, true if one of `ranges` contains it.
     fn offsets(ranges: &[Range<u64>]) -> Vec<bool> {
         (0..200).map(|offset| ranges.iter().any(|range| range.contains(&offset))).collect()
     }
@@ -166,8 +166,8 @@ mod tests {
 
             let asked = range(100);
             let is_in = &expected[asked.start as usize..asked.end as usize];
-            assert_eq!(set.contains(&asked), is_in.iter().all(|is_in| *is_in), "{asked:?} of {set:?}");
-            assert_eq!(set.overlaps(&asked), is_in.iter().any(|is_in| *is_in), "{asked:?} of {set:?}");
+            assert_eq!(set.contains(&asked), is_in.iter().all(|is_in| *is_in), "{asked:?} in {set:?}");
+            assert_eq!(set.overlaps(&asked), is_in.iter().any(|is_in| *is_in), "{asked:?} in {set:?}");
             check_parts(&set, draw(101, 50)..draw(102, 50) + 50, &expected);
 
             set.remove(&asked);
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Asserts that the parts of a range are alternately in the set and not, and cover the range.
+    /// Asserts that the parts of a range cover it, and are alternately inside and outside the set.
     fn check_parts(set: &RangeSet, range: Range<u64>, expected: &[bool]) {
         let (mut at, mut before) = (range.start, None);
         for (part, is_in) in set.split(range.clone()) {

@@ -1,4 +1,4 @@
-//! Interface of a listener: rows, and events on them.
+//! Interface of a listener (an attached recorder): rows, and events on the rows.
 
 use crate::{Instant, NodeId};
 
@@ -11,14 +11,14 @@ pub struct RowId(pub u32);
 pub enum NotedEvent<'a> {
     /// Begin of a span, within the innermost open span of the row.
     Begin {
-        /// Activity: `read`, `wait for disk`, ...
+        /// Name of the activity: `read`, `wait for disk`, ...
         name: &'static str,
         /// Details: numbers by name. Names end in their unit (`_ns`), except `bytes`.
         arguments: &'a [(&'static str, u64)],
     },
     /// End of the innermost open span.
     End,
-    /// Value of the row's counter from now on.
+    /// Value that the row's counter has from now on.
     Count(u64),
     /// Departure of the message with this number.
     Sent(u64),

@@ -1,14 +1,15 @@
-//! Parser of sizes as people write them in options, settings, plans and descriptions.
+//! Parser of sizes in options, settings, plans and descriptions.
 
 use crate::decimal::Decimal;
 
-/// Units of sizes, to complete the sentence "expected ... in ...".
+/// Units of sizes, for messages such as "expected ... in ...".
 pub const SIZE_UNITS: &str = "B, KiB, MiB, GiB, TiB, PiB, or by powers of ten KB, MB, GB, TB, PB";
 
-/// Returns the number of bytes in `text` if it is a whole one that fits: `8192`, `64k`, `64 KiB`, `1.5MiB`, `10 MB`.
+/// Returns the size in `text` as a number of bytes, if it is a whole number that fits 64 bits: `8192`, `64k`, `64 KiB`,
+/// `1.5MiB`, `10 MB`.
 ///
-/// `KiB` to `PiB`, and the letter alone, are powers of 1024; `KB` to `PB` are powers of 1000, as in rates. Letters
-/// alone may be small. Blanks may separate number and unit.
+/// `KiB` to `PiB`, and single letters, are powers of 1024; `KB` to `PB` are powers of 1000, as in rates. Single letters
+/// can be lowercase. Blanks may separate number and unit.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

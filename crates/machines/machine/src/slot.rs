@@ -5,8 +5,8 @@
 //!                                                        ^------ Buf
 //! ```
 //!
-//! The grant returns to the pool with the last slot or buffer that holds it. The memory of a slot returns with the
-//! slot.
+//! The bytes of a grant return to the pool when the last slot or buffer with the grant is dropped. The memory of a slot
+//! returns when the slot is dropped.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,21 +27,20 @@ impl PoolState {
         PoolState { capacity_bytes, permits: Permits::new(capacity_bytes), spare: RefCell::default() }
     }
 
-    /// Takes the memory that was kept last; returns an empty vector if no memory is kept.
+    /// Takes the most recently kept spare memory. Returns an empty vector if there is none.
     pub(crate) fn take_spare(&self) -> Vec<u8> {
         self.spare.borrow_mut().take()
     }
 }
 
-/// Memory kept for reuse, so that its pages stay mapped and warm.
+/// Memory kept for reuse, so that its pages stay mapped and in the processor's caches.
 #[derive(Default)]
 struct Spare {
     memory: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-/// Maximum bytes of spare memory in a pool: some hundred pages, enough for bursts. More would hoard memory without
-/// helping.
+/// Maximum bytes of spare memory in a pool: some hundred pages, enough for bursts. More would only waste memory.
 const SPARE_BYTES_MAX: usize = 32 << 20;
 
 impl Spare {
@@ -59,11 +58,11 @@ impl Spare {
     }
 }
 
-/// Right to a number of bytes of a pool; returned when dropped.
+/// Right to a number of bytes of a pool. Dropping the grant returns them.
 pub(crate) struct Grant {
     pool: Rc<PoolState>,
     _permit: Permit,
-    /// Share of the taker's own limit, held until this grant returns.
+    /// Grant of the pool that limits one user of the pool, held as long as this grant.
     _share: Option<Rc<Grant>>,
 }
 
@@ -92,7 +91,7 @@ impl Grant {
     }
 }
 
-/// Memory shared by payloads, with the grant it was taken under, if any.
+/// Memory shared by payloads, with its grant if a pool lent it.
 pub(crate) struct MemorySlot {
     bytes: Vec<u8>,
     grant: Option<Rc<Grant>>,
@@ -124,7 +123,7 @@ impl MemorySlot {
         self.grant.is_some()
     }
 
-    /// Takes the memory out without recycling it.
+    /// Takes the memory without returning it to the pool.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }

@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::first_failure::FirstFailure;
 use crate::in_flight::InFlight;
 
-/// Group of tasks of one node: its first failure is the failure of the group, and its tasks end when the group is
-/// dropped. Cloning returns another handle to the same group.
+/// Group of tasks of one node. The first failure of a task is the failure of the group, and all tasks end when the
+/// group is dropped. Cloning returns another handle to the same group.
 ///
 /// ```text
 /// let group = TaskGroup::new();
@@ -77,18 +77,19 @@ impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
             if let Some(outcome) = shared.until_over(node.contain(name, task)).await {
                 shared.failure.note(outcome.unwrap_or_else(|defect| Err(defect.into())));
             }
-            // Count the end only after recording the failure, so that a waiting task sees the failure.
+            // Count the task as ended only after recording its failure, so that a task that waits in `join` sees the
+            // failure.
             drop(operation);
             Ok(())
         });
     }
 
-    /// Records a failure of the group that belongs to none of its tasks.
+    /// Records a failure of the group that is not a failure of one of its tasks.
     pub fn note<T>(&self, outcome: Result<T, E>) {
         self.0.0.failure.note(outcome);
     }
 
-    /// Returns true if anything has failed. Tasks need not begin further work then.
+    /// Returns true if a failure is recorded. Tasks need not begin further work then.
     pub fn has_failed(&self) -> bool {
         self.0.0.failure.is_some()
     }
@@ -120,7 +121,8 @@ impl<E> Shared<E> {
             if let Poll::Ready(done) = work.as_mut().poll(context) {
                 return Poll::Ready(Some(done));
             }
-            // Polled only to be woken: the flag above shows the reason. A task is polled often and keeps its waker.
+            // Poll `over` only to be woken when the group is dropped; the flag above then shows it. Skip this if the
+            // waker is already registered, because a task is polled often with the same waker.
             if !registered.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
                 registered = Some(context.waker().clone());
                 let _ = over.as_mut().poll(context);

@@ -1,8 +1,7 @@
-//! Time on a machine: integer nanoseconds, and nothing else.
+//! Time on a machine, always in integer nanoseconds.
 //!
-//! Both machines count from their own start, so an [`Instant`] means something only on the machine that
-//! returned it. The typed operations here round costs up to whole nanoseconds. So small transfers on a fast device
-//! never cost 0.
+//! Each machine counts from its own start, so an [`Instant`] is valid only on the machine that returned it. The
+//! operations of these types round costs up to whole nanoseconds. So small transfers on a fast device never cost 0.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -80,7 +79,7 @@ impl Duration {
     /// If `bytes_per_second` is zero.
     pub fn of_transfer(bytes: u64, bytes_per_second: u64) -> Self {
         let nanoseconds = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_second));
-        Duration(u64::try_from(nanoseconds).expect("a transfer of less than 584 years"))
+        Duration(u64::try_from(nanoseconds).expect("the transfer takes less than 584 years"))
     }
 
     /// Returns the duration in nanoseconds.

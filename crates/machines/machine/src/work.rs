@@ -4,7 +4,7 @@
 //! kinds in cycles per unit. A simulated machine charges that cost to the node's processor. A real machine does
 //! nothing, because the work itself takes the time.
 
-/// Declares the kinds of work: meaning, unit if any, and name in machine descriptions.
+/// Declares the kinds of work: the meaning, the unit (if any), and the name in machine descriptions.
 macro_rules! kinds_of_work {
     ($($(#[doc = $doc:literal])* $kind:ident $({ $(#[$unit_doc:meta])* $unit:ident })? = $name:literal,)*) => {
         /// Kind of processor work done by a file system on a node.
@@ -24,7 +24,7 @@ macro_rules! kinds_of_work {
             /// Meaning of each kind, in one or two sentences.
             pub const MEANINGS: [&'static str; [$($name),*].len()] = [$(concat!($($doc),*).trim_ascii_start()),*];
 
-            /// Unit of each kind: `bytes`, or the items that it works on; `None` for work without a size.
+            /// Unit of each kind: `bytes`, or the items that the work processes; `None` for work without a size.
             pub const UNITS: [Option<&'static str>; [$($name),*].len()] = [$(kinds_of_work!(@name $($unit)?)),*];
 
             /// Returns the kind of work as a number below the length of [`NAMES`](Self::NAMES).
@@ -34,8 +34,7 @@ macro_rules! kinds_of_work {
                 }
             }
 
-            /// Returns the number of units that multiply the cost per unit: bytes or items; zero for work without a
-            /// size.
+            /// Returns the number of units (bytes or items) of the work; zero for work without a size.
             pub const fn units(self) -> u64 {
                 match self {
                     $(Work::$kind { $($unit)? } => kinds_of_work!(@units $($unit)?),)*
@@ -58,7 +57,7 @@ kinds_of_work! {
     HandleRequest = "handle_request",
     /// An I/O node starts a thread for one request.
     StartThread = "start_thread",
-    /// An I/O node hands a request to a waiting thread of its pool.
+    /// An I/O node passes a request to a waiting thread of its pool.
     WakeThread = "wake_thread",
     /// An I/O node looks a block up in its cache.
     LookUpCache = "look_up_cache",
@@ -66,7 +65,7 @@ kinds_of_work! {
     QueueDiskRequest = "queue_disk_request",
     /// A disk's driver processes the completion of a request.
     CompleteDiskRequest = "complete_disk_request",
-    /// An I/O node copies the data of a message to where the thread that will serve it finds them.
+    /// An I/O node copies the data of a message to the memory of the thread that will serve it.
     AcceptData {
         /// Number of bytes.
         bytes
@@ -81,14 +80,15 @@ kinds_of_work! {
         /// Number of blocks.
         blocks
     } = "list_blocks",
-    /// An I/O node sorts such a list.
+    /// An I/O node sorts a list of blocks of a collective request.
     SortBlocks {
         /// Number of blocks.
         blocks
     } = "sort_blocks",
-    /// A node finds the next piece of an extent that goes to, or comes from, one compute node's memory.
+    /// A node computes the next piece of an extent that one compute node's memory receives or sends.
     MatchPiece {
-        /// Number of array dimensions in which the position of the piece is computed; 0 if it follows the piece before.
+        /// Number of array dimensions in which the position of the piece is computed; 0 if the piece directly follows
+        /// the previous one.
         dimensions
     } = "match_piece",
     /// A compute node moves a piece from one place in its own memory to another.
@@ -98,21 +98,21 @@ kinds_of_work! {
     } = "move_piece",
     /// A node begins to put data into another node's memory.
     CallMemput = "call_memput",
-    /// The other node places such data.
+    /// The other node places the data of a Memput in its memory.
     HandleMemput {
         /// Number of bytes of data.
         bytes
     } = "handle_memput",
-    /// The first node learns that its data are in place.
+    /// The first node processes the reply to its Memput.
     ReturnMemput = "return_memput",
     /// A node begins to get data from another node's memory.
     CallMemget = "call_memget",
-    /// The other node sends such data.
+    /// The other node sends the data of a Memget.
     HandleMemget {
         /// Number of bytes of data.
         bytes
     } = "handle_memget",
-    /// The first node receives such data.
+    /// The first node receives the data of its Memget.
     ReturnMemget {
         /// Number of bytes of data.
         bytes
@@ -124,29 +124,30 @@ kinds_of_work! {
         /// Number of bytes copied into the queue; 0 for a queued Memget.
         bytes
     } = "queue_piece",
-    /// The destination finds out where queued pieces go, or come from.
+    /// The destination determines the memory that queued pieces go to, or come from.
     UnpackPieces {
         /// Number of pieces.
         pieces
     } = "unpack_pieces",
-    /// The destination of a queued Memget copies the pieces' data together.
+    /// The destination of a queued Memget copies the data of the pieces into one message.
     PackData {
         /// Number of bytes.
         bytes
     } = "pack_data",
-    /// A compute node notes a write in the directory of its write cache.
+    /// A compute node records a write in the directory of its write cache.
     AppendEntry = "append_entry",
-    /// A compute node finds out which I/O nodes its entries concern, and packs them up for them.
+    /// A compute node determines the I/O nodes of its directory's entries, and packs the entries for each I/O node.
     DealEntries {
         /// Number of entries.
         entries
     } = "deal_entries",
-    /// An I/O node processes a part of a compute node's directory.
+    /// An I/O node processes part of the directory of a compute node's write cache.
     TakeEntries {
         /// Number of entries.
         entries
     } = "take_entries",
-    /// An I/O node sorts the directories of all compute nodes, and finds which of two that overlap is the later.
+    /// An I/O node sorts the directory entries of all compute nodes, and determines the later of two overlapping
+    /// entries.
     SortEntries {
         /// Number of entries.
         entries

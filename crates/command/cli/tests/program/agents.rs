@@ -265,7 +265,7 @@ fn an_agent_rejects_clients_with_another_key() {
     succeed(ls(&ours));
     for (key, expected) in [
         (&theirs, "it has a different cluster key"),
-        (&clear, "it encrypts its connections, and this side does not"),
+        (&clear, "it encrypts its connections, but this side does not"),
     ] {
         let error = fail(ls(key), 1);
         assert!(error.contains(expected) && error.contains("mode 0600"), "{key}: {error}");
@@ -276,7 +276,7 @@ fn an_agent_rejects_clients_with_another_key() {
     let log = std::fs::read_to_string(&log).expect("a log");
     for expected in [
         "a different cluster key. One of the two",
-        "does not encrypt its connections, and this side does. The key file there contains `clear`",
+        "does not encrypt its connections, but this side does. The key file there contains `clear`",
     ] {
         assert!(log.contains(expected), "{expected}: {log}");
     }

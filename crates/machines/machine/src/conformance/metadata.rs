@@ -10,7 +10,7 @@ use crate::{
     Result, TaskGroup, Transaction,
 };
 
-/// Transactions of many tasks are serial: each sees the changes of all before it.
+/// Transactions of many tasks are serial: each sees the changes of all earlier transactions.
 pub fn transactions_of_many_tasks_are_serial(testbed: &impl Testbed) {
     const TASKS: u64 = 8;
     const EACH: u64 = 10;
@@ -35,7 +35,7 @@ pub fn transactions_of_many_tasks_are_serial(testbed: &impl Testbed) {
         let mut counted = places[1..].to_vec();
         counted.sort_unstable();
         assert_eq!((places[0], counted), (TASKS * EACH, (0..TASKS * EACH).collect()));
-        // The transactions of one task are in its order, because it waited for each.
+        // The transactions of one task are in the order of their calls, because the task waited for each.
         assert!(places[1..].chunks(EACH as usize).all(|of_task| of_task.is_sorted()));
     }));
 }
@@ -49,7 +49,7 @@ fn number_of(value: &[u8]) -> u64 {
     u64::from_be_bytes(value.try_into().expect("a number"))
 }
 
-/// Stores under `name` the number of entries made before.
+/// Stores an entry under `name` whose value is the number of earlier entries.
 fn count(t: &mut dyn Transaction, name: &[u64]) -> Result<u64> {
     let before = t.get(b"")?.map_or(0, |value| number_of(&value));
     let key: Vec<u8> = name.iter().flat_map(|number| number.to_be_bytes()).collect();
@@ -91,8 +91,8 @@ pub fn a_rejected_transaction_changes_nothing(testbed: &impl Testbed) {
     }));
 }
 
-/// Entries are sorted by the bytes of their keys, and a range includes its first key and excludes its last. A
-/// transaction sees its own changes among them.
+/// Entries are sorted by the bytes of their keys, and a range includes its first key and excludes its last. A range
+/// also shows the transaction its own changes.
 pub fn entries_are_sorted_by_their_keys(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let store = store_of(&nodes[0]);
@@ -127,7 +127,7 @@ pub fn entries_are_sorted_by_their_keys(testbed: &impl Testbed) {
 }
 
 /// A read-only transaction sees complete commits, also while other transactions are in flight. Its rejection or failure
-/// is returned unchanged. Like any other, it knows the incarnation of the store.
+/// is returned unchanged. Like any other transaction, it knows the incarnation of the store.
 pub fn a_read_only_transaction_sees_committed_changes(testbed: &impl Testbed) {
     const TRANSACTIONS: u64 = 20;
     ok(testbed.run(1, |nodes| async move {
@@ -151,7 +151,7 @@ pub fn a_read_only_transaction_sees_committed_changes(testbed: &impl Testbed) {
             let (entries, now) = ok(look.await).expect("kept");
             assert!(now >= seen && entries == if now == 0 { 0 } else { 1 + now }, "{entries} at {now}");
             seen = now;
-            // Without this pause the lookups would leave no processor time to others.
+            // Without this pause the lookups would leave no processor time to other tasks.
             machine.sleep_until(machine.now() + Duration::from_micros(50)).await;
         }
         ok(group.join().await);
@@ -167,7 +167,7 @@ pub fn a_read_only_transaction_sees_committed_changes(testbed: &impl Testbed) {
     }));
 }
 
-/// Transactions whose callers stop waiting are carried out whole or not at all, and the store continues to work.
+/// A transaction whose caller stops waiting is executed completely or not at all, and the store continues to work.
 pub fn a_cancelled_transaction_is_done_completely_or_not_at_all(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, store) = (nodes[0].clone(), store_of(&nodes[0]));
@@ -188,7 +188,7 @@ pub fn a_cancelled_transaction_is_done_completely_or_not_at_all(testbed: &impl T
     }));
 }
 
-/// Carries out concurrently a transaction for each of these numbers, and waits for them: used before a crash.
+/// Runs one transaction for each of `numbers` concurrently, and waits for all of them. Used before a crash.
 pub async fn make_counted_transactions(store: &impl MetadataStore, numbers: Range<u64>) {
     let begin = |number| Box::pin(store.transact(move |t| Ok(Ok::<_, ()>(count(t, &[number])?))));
     let mut all: Vec<_> = numbers.map(begin).collect();
@@ -205,15 +205,19 @@ pub async fn make_counted_transactions(store: &impl MetadataStore, numbers: Rang
     .await;
 }
 
-/// Returns the number of transactions left of those [made](make_counted_transactions) before a crash.
+/// Returns the number of the [counted transactions](make_counted_transactions) that survived a crash.
 ///
 /// # Panics
-/// If the remaining ones are not the first, or one of them is incomplete.
+/// If the surviving transactions are not the first ones, or a surviving transaction is incomplete.
 pub async fn counted_transactions_left(store: &impl MetadataStore) -> u64 {
     let entries = all_entries(store).await;
     let Some(((_, counted), names)) = entries.split_first() else { return 0 };
     let mut places: Vec<u64> = names.iter().map(|(_, place)| number_of(place)).collect();
     places.sort_unstable();
-    assert_eq!(places, (0..number_of(counted)).collect::<Vec<_>>(), "the first ones, and all of each");
+    assert_eq!(
+        places,
+        (0..number_of(counted)).collect::<Vec<_>>(),
+        "the first transactions survived, and each completely"
+    );
     number_of(counted)
 }
