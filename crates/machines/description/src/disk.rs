@@ -1,4 +1,4 @@
-//! Descriptions of the three kinds of disk, and the checks that they are possible.
+//! Descriptions of the three kinds of disk, and checks of their values.
 //!
 //! A *mechanical* disk has a geometry, an arm, a rotating medium and a controller with a cache, in the terms of
 //! Ruemmler & Wilkes (1994). A *streaming* disk has only a rate and a positioning time. A *drawn* disk has an arm, and
@@ -20,13 +20,14 @@ use crate::{Description, Misfit, Sourced};
 pub enum DiskDescription {
     /// `kind = "mechanical"`: arm, rotation and cache.
     Mechanical(Box<MechanicalDisk>),
-    /// `kind = "streaming"`: a rate, and a fixed time for every access that does not continue the last.
+    /// `kind = "streaming"`: a rate, and a fixed positioning time for every access that does not continue the previous
+    /// one.
     Streaming(Box<StreamingDisk>),
     /// `kind = "drawn"`: a linear seek, and a rotational latency drawn at random for every access.
     Drawn(Box<DrawnDisk>),
 }
 
-/// Disk with an arm over rotating platters, behind a controller with a read-ahead cache.
+/// Disk with an arm, rotating platters, and a controller with a read-ahead cache.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanicalDisk {
@@ -38,7 +39,7 @@ pub struct MechanicalDisk {
     pub sector_bytes: Sourced<Bytes>,
     /// Sectors on every track.
     pub sectors_per_track: Sourced<u32>,
-    /// Data tracks, and therefore heads, in every cylinder.
+    /// Data tracks in every cylinder; equal to the number of heads.
     pub tracks_per_cylinder: Sourced<u32>,
     /// Number of cylinders, including spare ones.
     pub cylinders: Sourced<u32>,
@@ -48,7 +49,7 @@ pub struct MechanicalDisk {
     pub rotation: Sourced<Rpm>,
     /// Offset in sectors of a track against the previous track of the same cylinder.
     pub track_skew: Sourced<u32>,
-    /// Offset in sectors of the first track of a cylinder against the last track before it.
+    /// Offset in sectors of the first track of a cylinder against the last track of the previous cylinder.
     pub cylinder_skew: Sourced<u32>,
     /// Time to switch to another head of the same cylinder.
     pub head_switch: Sourced<Time>,
@@ -86,16 +87,16 @@ pub struct Controller {
     pub write_overhead: Sourced<Time>,
     /// Size of the read-ahead cache.
     pub cache: Sourced<Bytes>,
-    /// Time lost before the mechanics start on a write that does not continue the previous one. Default: 0.
+    /// Additional time before the mechanics start a write that does not continue the previous one. Default: 0.
     pub exposed_per_repositioned_write: Option<Sourced<Time>>,
 }
 
 /// Track, written `cylinder:head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TrackAddress {
-    /// Cylinder, counted from the rim.
+    /// Cylinder, counted from 0 at the outer edge.
     pub cylinder: u32,
-    /// Head.
+    /// Head, counted from 0.
     pub head: u32,
 }
 
@@ -120,15 +121,16 @@ pub struct StreamingDisk {
     pub sector_bytes: Sourced<Bytes>,
     /// Size of the disk.
     pub capacity: Sourced<Bytes>,
-    /// Rate at which data come off the medium, and go onto it unless `write_rate` is set.
+    /// Rate at which data are read from the medium; also the rate of writes unless `write_rate` is set.
     pub rate: Sourced<Rate>,
-    /// Rate at which data go onto the medium. Default: `rate`.
+    /// Rate at which data are written to the medium. Default: `rate`.
     pub write_rate: Option<Sourced<Rate>>,
     /// Time charged to an access that does not continue the previous one.
     pub positioning: Sourced<Time>,
     /// Time from the arrival of any command to the first work on it. Default: 0.
     pub command_overhead: Option<Sourced<Time>>,
-    /// Limit of read-ahead in bytes while no command arrives. Default: as far as the next command turns out to reach.
+    /// Maximum number of bytes that are read ahead before the next command arrives. Default: all bytes that this
+    /// command requests.
     pub read_ahead: Option<Sourced<Bytes>>,
 }
 
@@ -153,7 +155,7 @@ pub struct DrawnDisk {
     pub seek_per_cylinder: Sourced<Time>,
     /// Mean rotational latency. The latency of an access is uniformly distributed from 0 to twice this time.
     pub mean_latency: Sourced<Time>,
-    /// Rate at which data come off or go onto the medium.
+    /// Rate of reads from the medium and of writes to it.
     pub rate: Sourced<Rate>,
 }
 
@@ -170,7 +172,8 @@ impl Description for DiskDescription {
     ];
 
     fn decode(text: &str) -> Result<Self, toml::de::Error> {
-        // Not an enum tagged by `kind`: serde would then lose the position of every value in the text.
+        // Not an enum tagged by `kind`: serde would then lose the position of every value in the text, which error
+        // messages need.
         let Kinded { kind } = toml::from_str(text)?;
         match kind.get_ref() {
             Kind::Mechanical => toml::from_str(text).map(Box::new).map(Self::Mechanical),
@@ -200,7 +203,7 @@ impl DiskDescription {
     }
 }
 
-/// The key common to all disks. The other keys are read once the kind is known.
+/// The key that all disks have. The other keys are read when the kind is known.
 #[derive(Deserialize)]
 struct Kinded {
     kind: Spanned<Kind>,
@@ -246,7 +249,7 @@ impl<'de> Deserialize<'de> for Region {
 }
 
 impl MechanicalDisk {
-    /// Returns the time of one sector under the head, rounded down, so that checks against it are safe.
+    /// Returns the time of one sector under the head, rounded down, so that checks against this time are safe.
     fn sector_time(&self) -> Duration {
         let period = self.rotation.value.period().as_nanos();
         Duration::from_nanos(period / u64::from(self.sectors_per_track.value))
@@ -285,7 +288,7 @@ impl MechanicalDisk {
                 format!("expected {region} to lie within the cylinders and heads of the disk")
             })?;
             regions.ensure(before.is_none_or(|before| before.last < first), || {
-                format!("expected {region} to start after the end of the region before it")
+                format!("expected {region} to start after the end of the previous region")
             })?;
             before = Some(region);
         }
@@ -308,7 +311,7 @@ impl MechanicalDisk {
             check_time(time)?;
         }
         self.rotation.ensure(!self.sector_time().is_zero(), || {
-            "expected a rotation slow enough that a sector takes a nanosecond".to_owned()
+            "expected a rotation slow enough that each sector takes at least a nanosecond".to_owned()
         })
     }
 
@@ -385,7 +388,7 @@ impl DrawnDisk {
 /// Limit of disk sizes. Keeps the arithmetic on sectors and bytes of any disk well within 64 bits.
 const DISK_BYTES_MAX: u64 = 1 << 56;
 
-/// Limit of each time in a disk access, for the same reason.
+/// Limit of each time in a disk description. Keeps the arithmetic on times of any disk within 64 bits.
 const TIME_MAX: Duration = Duration::from_secs(100);
 
 const SECTOR_BYTES_MAX: u64 = 1 << 20;

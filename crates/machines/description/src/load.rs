@@ -10,7 +10,7 @@ pub const SIZE_LIMIT: usize = 1 << 20;
 
 /// Type described by one TOML text.
 pub trait Description: Sized {
-    /// Name of the type, to complete the sentence "no ... of this name".
+    /// Name of the type in the message "no ... has the name".
     const KIND: &'static str;
 
     /// Names and texts of the descriptions that are part of the program.
@@ -19,8 +19,8 @@ pub trait Description: Sized {
     /// Decodes the text: checks keys, units and types.
     fn decode(text: &str) -> Result<Self, toml::de::Error>;
 
-    /// Checks that the values are possible, alone and together. Also loads the descriptions named in the text; paths in
-    /// it are relative to `folder`.
+    /// Checks each value, and that the values are consistent. Also loads the descriptions named in the text; relative
+    /// paths in the text start at `folder`.
     fn checked(self, folder: &Path) -> Result<Self, Misfit>;
 
     /// Decodes and checks `text`. Errors name `file`, and paths in the text are relative to the folder of `file`.
@@ -36,7 +36,7 @@ pub trait Description: Sized {
         description.checked(folder_of(file)).map_err(|misfit| misfit.refused(text, file))
     }
 
-    /// Loads the description at a path ending in `.toml`, or else the built-in one of that name.
+    /// Loads the description at a path ending in `.toml`, or else the built-in description of this name.
     fn load(name_or_path: &str) -> Result<Self, Error> {
         let (text, file) = text_of::<Self>(name_or_path)?;
         Self::parse(&text, &file)
@@ -64,7 +64,7 @@ fn folder_of(file: &str) -> &Path {
     Path::new(file).parent().unwrap_or(Path::new(""))
 }
 
-/// Resolves a name or path that was read from a file of `folder`: a path is relative to that folder.
+/// Resolves a name or path that was read from a file of `folder`: a relative path starts at this folder.
 pub fn in_folder(name_or_path: &str, folder: &Path) -> String {
     match name_or_path.ends_with(".toml") {
         true => folder.join(name_or_path).to_string_lossy().into_owned(),
@@ -72,7 +72,7 @@ pub fn in_folder(name_or_path: &str, folder: &Path) -> String {
     }
 }
 
-/// Converts a name or path, relative to the current directory, to one that is valid in `file`.
+/// Converts a name or path, relative to the current directory, to a name or path that is valid in `file`.
 pub(crate) fn from_elsewhere(name_or_path: &str, file: &str) -> String {
     match std::path::absolute(name_or_path) {
         Ok(path) if name_or_path.ends_with(".toml") && folder_of(file) != Path::new("") => {
@@ -104,7 +104,7 @@ pub enum Error {
     /// An override of a value is invalid.
     #[error("{overrides}: {message}")]
     Override {
-        /// Overrides as `key=value`. Several, separated by commas, if only all of them together cause the error.
+        /// Overrides as `key=value`. If only several overrides together cause the error, they are separated by commas.
         overrides: String,
         /// Expected input.
         message: String,
@@ -141,7 +141,7 @@ pub struct Misfit {
 }
 
 impl Misfit {
-    /// Converts this to an error in `text`, which the caller calls `file`.
+    /// Converts the misfit to an error in `text`. The error names the text `file`.
     pub fn refused(self, text: &str, file: &str) -> Error {
         Error::Refused { file: file.to_owned(), line: line_of(text, self.span.start), message: self.message }
     }
@@ -153,7 +153,7 @@ impl Misfit {
     }
 }
 
-/// Limit of mistakes reported at once; the rest are reported after these are fixed.
+/// Maximum number of mistakes reported at once.
 const MISTAKES_MAX: usize = 20;
 
 fn lines(errors: &[Error]) -> String {
@@ -163,7 +163,7 @@ fn lines(errors: &[Error]) -> String {
     shown.chain(more).collect::<Vec<_>>().join("\n")
 }
 
-/// Rewords an error about a number out of the range of a Rust type: states the range instead of the type.
+/// Rewords an error about a number outside the range of a Rust type: replaces the name of the type by the range.
 fn in_plain_words(message: &str) -> String {
     let possible = |bits: u32| format!("expected a whole number from 0 to {}", u64::MAX >> (64 - bits));
     match message.rsplit_once("expected u").and_then(|(before, bits)| Some((before, bits.parse().ok()?))) {
@@ -172,7 +172,7 @@ fn in_plain_words(message: &str) -> String {
     }
 }
 
-/// Prefixes an error about a value with its key, which is on the same line.
+/// Prefixes an error about a value with the key of the value, which is on the same line.
 fn about_key(text: &str, offset: usize, message: &str) -> String {
     let is_of_value =
         ["missing field", "invalid type", "invalid value"].iter().any(|of| message.starts_with(of));
@@ -187,7 +187,8 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
 
-/// Returns the text of `file`, cut off just above [`SIZE_LIMIT`] if it is longer, so that parsing rejects it.
+/// Returns the text of `file`. A text longer than [`SIZE_LIMIT`] is cut off just above this limit, so that parsing
+/// rejects it.
 pub fn read_text(file: &str) -> Result<String, Error> {
     let unreadable = |error| Error::Unreadable { file: file.to_owned(), error };
     let mut text = String::new();

@@ -1,7 +1,7 @@
 //! Description of a machine: its nodes, the cost of work on their processors, and the network.
 //!
-//! A cost is a number of cycles, plus cycles for each word or block for some kinds of work. The cost of every kind of
-//! work is required, even of free work: a forgotten cost would look like zero.
+//! A cost is a number of cycles; some kinds of work also cost cycles for each word or block. A description must give
+//! the cost of every kind of work, even if it is 0: a forgotten cost would look like zero.
 //!
 //! Any value can be overridden by its dotted key before the description is checked ([`MachineDescription::load_with`]),
 //! so that one file describes a whole series of machines.
@@ -34,11 +34,12 @@ pub struct MachineDescription {
     pub network: Network,
     /// Disks of the I/O nodes.
     pub disks: Disks,
-    /// Buses between disks and memory of the I/O nodes. Without buses this transfer takes no time.
+    /// Buses between disks and memory of the I/O nodes. Without buses, transfers between disk and memory take no time.
     pub buses: Option<Buses>,
     /// Costs of metadata on I/O nodes. Without them, I/O nodes cannot store metadata.
     pub metadata: Option<MetadataCosts>,
-    /// Disk named by `disks.model`, as of the time of reading: a later change of the file does not change the machine.
+    /// Disk named by `disks.model`, as it was when the description was read: a later change of the disk's file does not
+    /// change the machine.
     #[serde(skip)]
     disk: Option<DiskDescription>,
 }
@@ -61,12 +62,12 @@ pub struct Processor {
     pub clock: Sourced<Frequency>,
     /// Size of the words counted by costs per word.
     pub word: Sourced<Bytes>,
-    /// Number of processors shared by all nodes, if these are processes of one computer: work of a node waits for a
-    /// free processor. Without this each node has its own processor.
+    /// Number of processors shared by all nodes, if the nodes are processes of one computer: work of a node waits for a
+    /// free processor. Default: each node has a processor of its own.
     pub shared: Option<Sourced<u32>>,
     /// Costs of the machine's own activities.
     pub system: SystemCosts,
-    /// Costs of the file system's work, by name.
+    /// Costs of the file system's work, by the name of the kind of work.
     pub cost: WorkCosts,
 }
 
@@ -80,7 +81,7 @@ pub struct SystemCosts {
     pub receive_message: Sourced<Cycles>,
     /// An interrupt reports the end of a disk transfer.
     pub disk_interrupt: Sourced<Cycles>,
-    /// The processor switches to another thread than the one it ran last.
+    /// The processor switches to a thread other than the previous one.
     pub switch_thread: Sourced<Cycles>,
 }
 
@@ -92,27 +93,27 @@ pub struct WorkCosts([WorkCost; Work::NAMES.len()]);
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkCost {
-    /// Level at which the processor does this work.
+    /// Priority at which the processor does this work.
     #[serde(default)]
     pub level: Level,
     /// Fixed cost, independent of the size.
     pub cycles: Sourced<Cycles>,
     /// Cost of each word, for work on bytes.
     pub cycles_per_word: Option<Sourced<Cycles>>,
-    /// Cost of each item, for work that counts blocks, pieces or dimensions.
+    /// Cost of each item, for work on blocks, pieces or other items.
     pub cycles_per_item: Option<Sourced<Cycles>>,
 }
 
-/// Level at which a processor does work, and the order in which it serves the waiting threads.
+/// Priority at which a processor does work. It determines the order in which the processor serves the waiting threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// One thread after the other.
+    /// In order of arrival, one thread after the other.
     #[default]
     Thread,
-    /// Like `Thread`, but behind the threads that wait when the work begins: the thread has yielded.
+    /// Like `Thread`, but after the threads that wait when the work begins, because the thread has yielded.
     Yielding,
-    /// Like `Thread`, but before all other waiting threads, as soon as the running thread releases the processor.
+    /// Like `Thread`, but before all other waiting threads: next after the running thread releases the processor.
     Urgent,
     /// Before all threads, one interrupt after the other.
     Interrupt,
@@ -130,16 +131,16 @@ pub struct Network {
 /// Path of messages between nodes, selected by `kind`.
 #[derive(Clone, Debug)]
 pub enum Topology {
-    /// `kind = "constant"`: after the same delay, independent of other messages.
+    /// `kind = "constant"`: every message has the same delay, independent of other messages.
     Constant {
         /// Delay of every message.
         delay: Sourced<Time>,
     },
-    /// `kind = "switch"`: through the sender's link and the receiver's, joined by a fabric without contention.
+    /// `kind = "switch"`: through the link of the sender, a fabric without contention, and the link of the receiver.
     Switch {
-        /// Rate of every node's link, in each direction.
+        /// Rate of the link of every node, in each direction.
         link_bandwidth: Sourced<Rate>,
-        /// Time through the fabric.
+        /// Delay of a message in the fabric.
         latency: Sourced<Time>,
     },
     /// `kind = "torus"`: from router to router of a two-dimensional torus.
@@ -182,10 +183,10 @@ pub struct Disks {
     pub model: Sourced<String>,
     /// Number of disks of each I/O node.
     pub per_io_node: Sourced<u32>,
-    /// True if a flush waits until the disk's own buffer is on the medium.
+    /// True if a flush waits until the contents of the disk's own buffer are on the medium.
     pub wait_for_disk_buffer: Sourced<bool>,
-    /// Time to pass a disk access, or work on an object's name, to another thread of the node and to return its result.
-    /// The processor is free during this time. Without this the node's own thread does the work.
+    /// Time to pass a disk access, or an operation on an object's name, to another thread of the node and to return its
+    /// result. The processor is free during this time. Default: the node's own thread does the work.
     pub hand_over: Option<Sourced<Time>>,
 }
 
@@ -204,9 +205,9 @@ pub struct Buses {
 #[serde(deny_unknown_fields)]
 pub struct MetadataCosts {
     /// Time to pass a transaction to another thread of the node and to return its result. The processor is free during
-    /// this time. A read-only transaction is not passed on while that thread is idle.
+    /// this time. While the other thread is idle, read-only transactions are executed without it.
     pub hand_over: Sourced<Time>,
-    /// Processor time of each commit, for all transactions that wait when it begins.
+    /// Processor time of each commit. One commit serves all transactions that wait when it begins.
     pub commit: Sourced<Time>,
     /// Additional processor time of each transaction.
     pub transaction: Sourced<Time>,
@@ -319,10 +320,10 @@ impl MachineDescription {
     }
 
     /// Like [`parse`](Description::parse), but replaces values first. If the new number of nodes does not fit the
-    /// torus, the torus grows, unless its size is replaced too.
+    /// torus, the torus is enlarged, unless its size is replaced too.
     ///
     /// # Errors
-    /// Fails with [`Error::Override`], which names the replaced values, if these are the cause and not the text itself.
+    /// Fails with [`Error::Override`], which names the replaced values, if `text` is valid without them.
     pub fn parse_with(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
         let replaced = Self::replace_values(text, file, overrides);
         let parsed = replaced.and_then(|replaced| Self::parse(&replaced, file));
@@ -337,7 +338,7 @@ impl MachineDescription {
     }
 
     /// Returns the text that [`parse_with`](Self::parse_with) parses: `text` with values replaced and line numbers
-    /// unchanged. The path of a disk among the values is relative to the current directory, not to `file`.
+    /// unchanged. If the path of a disk is replaced, the new path is relative to the current directory, not to `file`.
     pub fn replace_values(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<String, Error> {
         let mut replaced = text.to_owned();
         for (key, value) in overrides {
@@ -351,7 +352,7 @@ impl MachineDescription {
         if !gives("nodes.") || gives("network.columns") || gives("network.rows") {
             return Ok(replaced);
         }
-        // A text that cannot be read is refused when it is parsed later.
+        // A text that cannot be decoded is refused when it is parsed later.
         let Ok(machine) = Self::decode(&replaced) else { return Ok(replaced) };
         let Topology::Torus(torus) = &machine.network.topology else { return Ok(replaced) };
         let nodes = u64::from(machine.nodes.compute.value) + u64::from(machine.nodes.io.value);
@@ -367,7 +368,7 @@ impl MachineDescription {
         self.nodes.compute.value + self.nodes.io.value
     }
 
-    /// Returns the description of the disks, or `None` if they are only memory.
+    /// Returns the description of the disks, or `None` for disks that take no time.
     pub fn disk(&self) -> Option<&DiskDescription> {
         self.disk.as_ref()
     }
@@ -394,8 +395,9 @@ impl Processor {
             {
                 let Some(cycles) = cycles else { continue };
                 check_cycles(cycles)?;
-                cycles
-                    .ensure(is_right, || format!("expected no such cost: {name} does not work on {units}"))?;
+                cycles.ensure(is_right, || {
+                    format!("expected no such cost, because {name} does not work on {units}")
+                })?;
             }
         }
         Ok(())
@@ -420,8 +422,8 @@ impl Torus {
         (self.columns.value, self.rows.value)
     }
 
-    /// Returns columns and rows with routers for `nodes` nodes: the shorter side grows until they suffice. Returns
-    /// `None` if this would exceed `NODES_MAX`.
+    /// Returns columns and rows with routers for `nodes` nodes: the shorter side grows until the routers suffice.
+    /// Returns `None` if this would exceed `NODES_MAX`.
     fn size_for(&self, nodes: u64) -> Option<(u32, u32)> {
         let (mut columns, mut rows) = self.size();
         let needed = u64::from(self.first_router.value) + nodes;
@@ -456,15 +458,17 @@ impl Torus {
     }
 }
 
-/// Limit of nodes in a machine, and below of disks in a node: simulation events store the index of a disk in 24 bits.
+/// Limit of nodes in a machine. Also the limit of disks in a node, because simulation events store the index of a disk
+/// in 24 bits.
 const NODES_MAX: u32 = 1 << 16;
 const DISKS_PER_NODE_MAX: u32 = 1 << 8;
 const _: () = assert!((NODES_MAX as u64) * (DISKS_PER_NODE_MAX as u64) <= 1 << 24);
 
-/// Limit above the processor count of any one computer. A simulation iterates over all of them for each piece of work.
+/// Limit above the processor count of any one computer. A simulation iterates over all processors for each piece of
+/// work.
 const SHARED_PROCESSORS_MAX: u32 = 1 << 12;
 
-/// Limit of a single cost: multiplied by the largest transfer, it must stay well within 64 bits of nanoseconds.
+/// Limit of a single cost: the cost of the largest transfer must stay well within 64 bits of nanoseconds.
 const CYCLES_MAX: u64 = 1_000_000_000;
 const HERTZ_MAX: u64 = 1_000_000_000_000;
 
@@ -507,11 +511,11 @@ impl<'de> Visitor<'de> for WorkCostsVisitor {
                 "the cost of {name} is missing: expected a value, even if it is 0"
             )));
         }
-        Ok(WorkCosts(costs.map(|cost| cost.expect("none is missing"))))
+        Ok(WorkCosts(costs.map(|cost| cost.expect("no cost is missing"))))
     }
 }
 
-/// Name of a kind of work, as its index.
+/// A kind of work: deserialised from its name, stored as its index.
 struct WorkIndex(usize);
 
 impl<'de> Deserialize<'de> for WorkIndex {
@@ -525,7 +529,7 @@ impl<'de> Deserialize<'de> for WorkIndex {
     }
 }
 
-/// Keys of all kinds of network; `kind` determines the required and the forbidden ones.
+/// Keys of all kinds of network. `kind` determines which keys are required or forbidden.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenNetwork {
@@ -599,8 +603,8 @@ fn needed<T>(value: &mut Option<T>, key: &str) -> Result<T, String> {
     value.take().ok_or_else(|| format!("{key} is missing: a network of this kind needs it"))
 }
 
-/// Returns the culprit among `overrides`: the last whose removal makes `text` valid, or all if there is no such
-/// override.
+/// Returns the cause of the error among `overrides`: the last override whose removal makes `text` valid, or all
+/// overrides if there is no such one.
 fn to_blame(text: &str, file: &str, overrides: &[(&str, &str)]) -> String {
     let is_fine_without = |index: usize| {
         let others = [&overrides[..index], &overrides[index + 1..]].concat();
@@ -614,12 +618,12 @@ fn to_blame(text: &str, file: &str, overrides: &[(&str, &str)]) -> String {
     blamed.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns `text` with the value at the dotted `key` replaced by `value`, with line numbers unchanged.
+/// Returns `text` with the value at the dotted `key` replaced by `value`. Line numbers do not change.
 fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Error> {
     let refuse = |message| Error::Override { overrides: format!("{key}={value}"), message };
     let table = match DeTable::parse(text) {
         Ok(table) => table,
-        // Parsing fails with the mistake of the text itself.
+        // Parsing fails with the mistake in the text itself.
         Err(_) => return MachineDescription::parse(text, file).map(|_| text.to_owned()),
     };
     let mut here = table.get_ref();
@@ -647,14 +651,14 @@ fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Err
                 let literal = literal_like(text, found, value).map_err(refuse)?;
                 return Ok(splice(text, found.span(), &literal));
             }
-            (_, Some(next)) => return Err(refuse(format!("{step} is a value, which has no {next:?}"))),
+            (_, Some(next)) => return Err(refuse(format!("{step} is a value and has no key {next:?}"))),
         }
     }
     Err(refuse("expected a key".to_owned()))
 }
 
 /// Returns `value` as a TOML literal of the type of `old` in `text`; quotes around strings are optional. Fails with a
-/// message about the expected value.
+/// message that describes the expected value.
 fn literal_like(text: &str, old: &Spanned<DeValue<'_>>, value: &str) -> Result<String, String> {
     let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
     let literal = match old.get_ref() {

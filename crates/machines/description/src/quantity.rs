@@ -1,7 +1,8 @@
 //! Numbers with units in the usual notation: `"2.2 ms"`, `"128 KiB"`, `"10e6 B/s"`.
 //!
 //! The decimal number is parsed exactly, without floating point, so `"2.2 ms"` is exactly 2,200,000 ns. Fractions are
-//! rounded to the slow side: times up, rates down. `MiB` is 2^20 bytes and `MB` 10^6, in sizes and rates alike.
+//! rounded so that the machine becomes slower: times up, rates down. `MiB` is 2^20 bytes and `MB` 10^6, in sizes and
+//! rates alike.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 
 /// Quantity written as text in a description.
 pub trait WrittenAsText: Sized {
-    /// Description of a correct text, to complete the sentence "expected ...".
+    /// Description of a correct text in the message "expected ...".
     const EXPECTED: &'static str;
 
     /// Parses `text`. Returns `None` if it does not match [`EXPECTED`](Self::EXPECTED).
@@ -42,7 +43,7 @@ pub struct Rpm(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 pub struct Cycles(pub u64);
 
-/// Bits in a byte, for network rates, which are given in bits.
+/// Bits in a byte, to convert network rates in bits per second.
 const BYTE_BITS: u64 = 8;
 
 impl Rpm {
@@ -53,7 +54,7 @@ impl Rpm {
 }
 
 impl Cycles {
-    /// Returns the time of this work on a CPU of `frequency`, rounded up to a whole nanosecond.
+    /// Returns the time of this work on a CPU with clock `frequency`, rounded up to a whole nanosecond.
     ///
     /// # Panics
     /// Panics if this time is more than 584 years.

@@ -1,6 +1,6 @@
-//! Suggests the known word that an unknown word probably stands for.
+//! Suggests the known word that the writer of an unknown word probably meant.
 
-/// Least similarity of two words, from 0 to 1, for a suggestion.
+/// Minimum similarity of two words for a suggestion, from 0 to 1.
 const ALIKE: f64 = 0.75;
 
 /// Returns the message that `word` is unknown, with the most similar known word, if any, and the list of known words.

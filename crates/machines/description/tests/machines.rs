@@ -1,4 +1,4 @@
-//! Machine descriptions: rejected values, with their lines, and overrides.
+//! Tests of machine descriptions: invalid values are rejected with their lines, and values can be overridden.
 
 use description::{Description, Level, MachineDescription, Topology};
 use machine::Work;
@@ -12,7 +12,7 @@ fn assert_refused(text: &str, from: &str, to: &str, expected: &str) {
     let error = MachineDescription::parse(&text.replace(from, to), "some.toml").expect_err("a refusal");
     let complaint = error.to_string();
     assert!(complaint.starts_with(&format!("some.toml:{line}: ")), "{complaint:?} should name line {line}");
-    assert!(complaint.contains(expected), "{complaint:?} should say {expected:?}");
+    assert!(complaint.contains(expected), "{complaint:?} should contain {expected:?}");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_invalid_number_is_reported_with_the_valid_range() {
     let with = |value| MachineDescription::load_with("starfish-1996", &[("nodes.io", value)]);
     let message = with("-1").expect_err("a refusal").to_string();
     assert!(message.ends_with("expected a whole number from 0 to 4294967295"), "{message}");
-    // Mistakes in the text take precedence.
+    // Mistakes in the text take precedence over mistakes in overrides.
     let empty = MachineDescription::parse_with("", "empty.toml", &[("nodes.io", "4")]);
     let message = empty.expect_err("a refusal").to_string();
     assert_eq!(message, "empty.toml:1: missing field `name`");
@@ -162,7 +162,7 @@ fn a_torus_grows_with_its_nodes_unless_its_size_is_specified() {
     for part in
         ["nodes.compute=32", "network.columns times network.rows to be 49 or more", "network.columns = 7"]
     {
-        assert!(complaint.contains(part), "{complaint:?} should say {part:?}");
+        assert!(complaint.contains(part), "{complaint:?} should contain {part:?}");
     }
     let complaint = with(&[("nodes.compute", "65536")]).unwrap_err().to_string();
     assert!(complaint.starts_with("nodes.compute=65536: "), "{complaint}");

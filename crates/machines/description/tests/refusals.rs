@@ -1,4 +1,4 @@
-//! Rejected descriptions, with errors that name the line.
+//! Tests of rejected descriptions: each error names the line.
 
 use description::{Description, DiskDescription, Error, SIZE_LIMIT};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ const HP97560: &str = include_str!("../../../../machines/disks/hp97560.toml");
 const DRAWN: &str = include_str!("../../../../machines/disks/drawn-3600.toml");
 const STREAMING: &str = include_str!("../../../../machines/disks/streaming-20.toml");
 
-/// Returns the error about `text` after its only `from` has become `to`, and the line of the change.
+/// Replaces the only `from` in `text` by `to`. Returns the error about the result, and the line of the change.
 fn complaint(text: &str, from: &str, to: &str) -> (String, usize) {
     assert_eq!(text.matches(from).count(), 1, "{from:?} must occur once");
     let line = 1 + text[..text.find(from).unwrap()].matches('\n').count();
@@ -20,7 +20,7 @@ fn complaint(text: &str, from: &str, to: &str) -> (String, usize) {
 fn assert_refused(text: &str, from: &str, to: &str, expected: &str) {
     let (complaint, line) = complaint(text, from, to);
     assert!(complaint.starts_with(&format!("some.toml:{line}: ")), "{complaint:?} should name line {line}");
-    assert!(complaint.contains(expected), "{complaint:?} should say {expected:?}");
+    assert!(complaint.contains(expected), "{complaint:?} should contain {expected:?}");
 }
 
 #[test]
@@ -137,7 +137,7 @@ proptest! {
         check_refusal(&text)?;
     }
 
-    /// A valid description with an arbitrary piece replaced, which reaches deeper code than noise.
+    /// A valid description with an arbitrary part replaced tests deeper code than a random text.
     #[test]
     fn any_damage_is_parsed_or_rejected_with_file_and_line(
         start in 0..HP97560.len(),

@@ -1,16 +1,16 @@
-//! Disk as modelled in analyses: every access seeks, waits for the rotation and transfers.
+//! Disk as in the usual analyses: every access consists of a seek, a random rotational latency and a transfer.
 //!
 //! ```text
 //! time of an access = seek_per_cylinder * |distance| + latency + bytes / rate
 //! latency           = uniformly distributed from 0 to 2 * mean_latency, drawn for each access
 //! ```
 //!
-//! The distance in cylinders leads from the last sector of the previous access to the first sector of this one.
-//! Continuing on the next cylinder within an access takes no time. An access that continues the previous one waits for
-//! the rotation like any other, since there is no read-ahead. Writes are not buffered: they complete when they are on
-//! the medium. These are the disks of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer
-//! 1996), section 2.1, which states the mean of the latency. A uniform latency over one turn follows from a constant
-//! speed of rotation and accesses that do not know the angle.
+//! The distance in cylinders is measured from the last sector of the previous access to the first sector of this
+//! access. Continuing on the next cylinder within an access takes no time. An access that continues the previous one
+//! waits for the rotation like any other access, since there is no read-ahead. Writes are not buffered: they complete
+//! when they are on the medium. These are the disks of Sinclair, Tang & Varman, "Placement-related problems in shared
+//! disk I/O" (Kluwer 1996), section 2.1, which states the mean of the latency. If the speed of rotation is constant and
+//! accesses are independent of the angle, the latency is uniformly distributed over one rotation.
 
 use description::DrawnDisk;
 use machine::{Duration, Instant};
@@ -112,7 +112,8 @@ impl DrawnModel {
         self.free
     }
 
-    /// Draws a latency of 0 to twice the mean in whole nanoseconds, uniform up to one part in 2^64 / `values`.
+    /// Draws a latency from 0 to twice the mean, in whole nanoseconds. The probabilities of the values differ by at
+    /// most one part in 2^64 / `values`.
     fn latency(&mut self) -> Duration {
         let values = 2 * self.mean_latency.as_nanos() + 1;
         Duration::from_nanos(((u128::from(self.draws.next_u64()) * u128::from(values)) >> 64) as u64)

@@ -1,8 +1,9 @@
-//! Position of a sector: from its number to cylinder, head and angle.
+//! Converts the number of a sector to its position: cylinder, head and angle.
 //!
 //! Sectors are numbered through the regions of the disk, track by track. Sector 0 of a track is offset by the track
-//! skew against the track before it, or by the cylinder skew at the start of a cylinder. The skew leaves time for the
-//! head to move there. The angle depends on the physical position alone: spare tracks between two regions count too.
+//! skew against sector 0 of the previous track, or by the cylinder skew if the track is the first of a cylinder. During
+//! the skew the head moves to the track. The angle depends only on the physical position: the skews of spare tracks
+//! between two regions count too.
 
 use description::MechanicalDisk;
 
@@ -19,7 +20,7 @@ pub(crate) struct SectorPlace {
     pub(crate) track: HeadTrack,
     /// Angle in sectors from the start of the rotation, skews included.
     pub(crate) angle: u64,
-    /// Number of sectors from this one to the end of its track, itself included.
+    /// Number of sectors from this sector to the end of its track, including this sector.
     pub(crate) left: u64,
 }
 

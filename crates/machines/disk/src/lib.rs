@@ -1,8 +1,8 @@
 //! Timing models of disks, without tasks, queues or data.
 //!
-//! A [`Model`] computes the instant at which a command completes, and never waits itself. The simulator therefore
-//! shares this code with real machines whose disks are slowed down to the model. The model does not include the bus:
-//! the caller adds the transfer time on the bus.
+//! A [`Model`] computes the instant at which a command completes, and never waits itself. So the simulator can share
+//! this code with real machines that slow their disks down to the times of the model. The model does not include the
+//! bus: the caller adds the transfer time on the bus.
 //! ```text
 //! A random read, and the write that follows it, on a mechanical disk (H: host, D: drive, M: medium):
 //!
@@ -29,7 +29,7 @@
 //!
 //! # Behaviour of a mechanical disk
 //!
-//! The terms and the numbers of the HP 97560 are those of Ruemmler & Wilkes, "An introduction to disk drive modeling"
+//! The terms, and the numbers of the HP 97560, are from Ruemmler & Wilkes, "An introduction to disk drive modeling"
 //! (IEEE Computer, March 1994). Kotz, Toh & Radhakrishnan (Dartmouth PCS-TR94-220) followed them for the disks of
 //! STARFISH. This model is a new implementation from both descriptions.
 //!
@@ -38,30 +38,31 @@
 //! * *Transfer*: a sector takes `period / sectors per track`. Continuing on the next track takes the track skew, which
 //!   hides the head switch. Continuing on the next cylinder takes the cylinder skew, which hides the seek. On the HP
 //!   97560 that is 36,864 B in 80 sector times, 2.1104 MiB/s, less a little at every cylinder.
-//! * *Read-ahead*: after a read the medium streams on, across tracks and cylinders, until the cache is full or a
-//!   command arrives. A read of sectors that have passed completes after its overhead. A read of the next sector
-//!   continues the stream. Any other read, even one that skips only a few sectors, stops the stream and starts a new
-//!   one. (If the drive waited for skipped sectors, sixteen readers of neighbouring parts of a file would look
-//!   sequential to it. The movements published for STARFISH show that they did not.)
+//! * *Read-ahead*: after a read the disk continues to read sectors from the medium, across tracks and cylinders, until
+//!   the cache is full or a command arrives. A read of sectors that have passed completes after its overhead. A read of
+//!   the next sector continues the stream. Any other read, even one that skips only a few sectors, stops the stream and
+//!   starts a new one. (If the drive waited for skipped sectors, sixteen readers of neighbouring parts of a file would
+//!   look sequential to the drive. The movements published for STARFISH show that such reads were not treated as
+//!   sequential.)
 //! * *Write*: the drive reports completion when the data are in the buffer. The controller's overhead follows, and the
-//!   controller handles one command at a time. Writes that continue each other collect in the buffer while there is
-//!   room. Any other write waits until the mechanics start on the last buffered write, so one write may be buffered
-//!   while another goes onto the medium. Thus the mechanics hide overhead and bus. A write that arrives in time to
-//!   continue the previous one loses no rotation. (If the overhead preceded the data, a host would choose its second
-//!   write so late that most of its requests had arrived. The movements published for writes of many nodes show that
-//!   they had not.)
+//!   controller handles one command at a time. Writes that continue each other collect in the buffer as long as they
+//!   fit. Any other write waits until the mechanics start on the last buffered write, so one write can be in the buffer
+//!   while another is written to the medium. Thus overhead and bus transfer overlap with the mechanics. A write that
+//!   arrives in time to continue the previous one loses no rotation. (If the overhead preceded the data, a host with a
+//!   sorted queue would choose its second write so late that most requests would already be in the queue. The movements
+//!   published for writes of many nodes show that this was not the case.)
 //!
 //! # Assumptions and their limits
 //!
-//! * The rotation is exact and the seek curve has no spread; real arms and spindles have some.
-//! * The arm settles for a write as fast as for a read, though real arms need longer. A description may allow time for
-//!   this as "exposed per repositioned write"; the default is zero.
+//! * The rotation is exact and the seek curve has no spread; real arms and spindles vary.
+//! * The arm settles for a write as fast as for a read, though real arms need longer. A description can include time
+//!   for this as "exposed per repositioned write"; the default is zero.
 //! * The read and write fences of the real drive, which divide its cache, are not modelled.
 //! * A read never hits the write buffer: it waits until all accepted writes are on the medium.
 //! * A read starts at its first sector; a drive that accepted the sectors in any order would wait less.
 //! * Spare tracks lie in fixed regions; no sector has been moved there for a defect.
 //! * One command at a time: there is no queue in the drive, as on disks of that age.
-//! * Published evaluations of such models stop at about four per cent of the measured times.
+//! * Published evaluations of such models differ from measured times by about four per cent at best.
 //!
 //! A streaming disk has the same write buffer but no mechanics; see `streaming.rs`. A drawn disk has the mechanics but
 //! no buffer or cache, and draws the rotational latency at random; see `drawn.rs`.
@@ -85,10 +86,10 @@ use mechanical::Mechanical;
 use phases::Phases;
 use streaming::Streaming;
 
-/// State of one disk, as far as it determines the time of the next command.
+/// State of one disk that determines the time of the next command.
 ///
-/// Commands come one at a time and in order of time: the next one starts no earlier than the previous one completed.
-/// Sectors are counted from zero. The caller must not pass an empty command or one beyond the last sector.
+/// Commands are issued one at a time and in order of time: the next one starts no earlier than the previous one
+/// completed. Sectors are counted from zero. The caller must not pass an empty command or one beyond the last sector.
 #[derive(Clone, Debug)]
 pub struct Model {
     kind: Kind,
@@ -105,20 +106,20 @@ enum Kind {
 /// Counters of a disk since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Number of commands for which the disk had to move: arm, head or waiting for the rotation.
+    /// Number of commands for which the arm moved, the head was switched, or the disk waited for the rotation.
     pub movements: u64,
     /// Time spent by the controller on commands.
     pub overhead: Duration,
     /// Time spent on arm movements and head switches.
     pub seek: Duration,
-    /// Time the head waited for a sector to pass.
+    /// Time for which the head waited until a sector passed.
     pub rotation: Duration,
-    /// Time spent on sectors that were read, requested or ahead, or written.
+    /// Time in which requested sectors were read, sectors were read ahead, or sectors were written.
     pub transfer: Duration,
 }
 
 impl Statistics {
-    /// Returns the difference from `earlier` statistics of the same disk.
+    /// Returns the statistics of the time since `earlier` statistics of the same disk.
     #[must_use]
     pub fn since(self, earlier: Statistics) -> Statistics {
         Statistics {
@@ -137,7 +138,8 @@ impl Statistics {
 }
 
 impl Model {
-    /// Creates the disk of `description`, whose spindle has turned by `rotation_phase` of a revolution at the start.
+    /// Creates the disk of `description`. At the start its spindle has turned by the fraction `rotation_phase` of a
+    /// revolution.
     ///
     /// # Panics
     /// Panics if `rotation_phase` is not in 0..1.
@@ -202,7 +204,7 @@ impl Model {
         }
     }
 
-    /// Completes the transfer of a write, whose data have crossed the bus by `now`. Returns the instant of reported
+    /// Completes a write whose data have crossed the bus by `now`. Returns the instant at which the disk reports
     /// completion.
     ///
     /// At that instant the data are in the disk's buffer; [`settled`](Self::settled) returns the instant at which they
@@ -248,8 +250,8 @@ impl Model {
         self.phases().record();
     }
 
-    /// Returns the phases recorded since the last call, in order of time, up to the end of the commands so far. Phases
-    /// that another command may still cut short are returned by a later call.
+    /// Returns the phases recorded since the last call, in order of time, up to the end of the commands so far. A phase
+    /// that another command can still shorten is returned by a later call.
     pub fn take_phases(&mut self) -> Vec<Phase> {
         self.phases().take()
     }
@@ -276,12 +278,12 @@ impl Model {
         let capacity = self.capacity_sectors();
         assert!(
             sectors > 0 && first_sector < capacity && sectors <= capacity - first_sector,
-            "{sectors} sectors from {first_sector} on a disk of {capacity}"
+            "{sectors} sectors from {first_sector} on exceed the disk of {capacity} sectors"
         );
     }
 
     fn check_time(&mut self, now: Instant) {
-        assert!(self.latest <= now, "a command at {now} after one at {}", self.latest);
+        assert!(self.latest <= now, "a command at {now} after a command at {}", self.latest);
         self.latest = now;
     }
 }

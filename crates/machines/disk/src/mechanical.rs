@@ -1,11 +1,11 @@
 //! Controller of a mechanical disk: read-ahead, write-behind, and the rules for counting movements.
 //!
-//! Read-ahead is evaluated lazily: nothing happens between two commands, but each command first advances the medium to
-//! the present. The cache is a ring of the sectors that passed last. Read-ahead pauses where it would overwrite the
-//! first sector of the last command, and resumes when a command makes room.
+//! Read-ahead is evaluated lazily: between two commands nothing is computed; each command first advances the medium to
+//! the present time. The cache is a ring buffer of the sectors that passed last. Read-ahead pauses before it would
+//! overwrite the first sector of the last command, and resumes when a later command permits this.
 //!
 //! The drive reports a write as complete when its data are in the buffer. The controller accepts the data after it has
-//! finished the previous write. A write that continues the buffered writes then enters the buffer while there is room.
+//! finished the previous write. A write that continues the buffered writes then enters the buffer as long as it fits.
 //! Any other write waits until the mechanics start on the last buffered write (Ruemmler and Wilkes 1994).
 //!
 //! Following the published counts of STARFISH, a movement is counted if
@@ -13,7 +13,7 @@
 //! 2. a sequential read starts exactly at a track that read-ahead has not yet entered,
 //! 3. a read finds read-ahead paused, even if its own data are in the cache.
 //!
-//! A write that continues the write in progress counts no movement.
+//! A write that continues the write in progress is not counted as a movement.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -29,14 +29,14 @@ use crate::phases::{Phase, Phases};
 pub(crate) struct Mechanical {
     mechanism: Mechanism,
     activity: Activity,
-    /// Instant at which the mechanics are at rest, past or future, not counting read-ahead.
+    /// Instant, past or future, at which the mechanics are at rest, apart from read-ahead.
     at_rest: Instant,
-    /// Instant at which the mechanics take, or took, the last write out of the buffer.
+    /// Instant, past or future, at which the mechanics take the last write from the buffer.
     buffer_empty: Instant,
     /// Instant at which all writes are on the medium.
     written: Instant,
     /// Buffered writes that continue each other: the instant at which each is on the medium, and its length in sectors.
-    /// Writes already on the medium may be left out.
+    /// Writes that are already on the medium may be missing.
     buffered: VecDeque<(Instant, u64)>,
     /// Instant at which the controller has finished the last write; it handles one command at a time.
     controller_free: Instant,
@@ -119,7 +119,8 @@ impl Mechanical {
         decoded.max(passed)
     }
 
-    /// Returns the stream in progress, advanced to `now`, if it has read `first` or reads it next; otherwise ends it.
+    /// Returns the stream in progress, advanced to `now`, if it has read `first` or reads it next. Otherwise ends the
+    /// stream.
     fn stream_with(&mut self, first: u64, now: Instant) -> Option<Stream> {
         let mut stream = match mem::replace(&mut self.activity, Activity::Idle) {
             Activity::Reading(stream) => stream,
@@ -140,7 +141,7 @@ impl Mechanical {
         (oldest..=next).contains(&first)
     }
 
-    /// Extends read-ahead to `limit` for a read at `first`, and counts the movement if this takes one.
+    /// Extends read-ahead to `limit` for a read at `first`, and counts a movement if one is necessary.
     fn keep_ahead(&mut self, stream: &mut Stream, first: u64, limit: u64, now: Instant, decoded: Instant) {
         let has_paused = stream.has_paused();
         let makes_room = limit > stream.limit;
@@ -172,7 +173,7 @@ impl Mechanical {
         matches!(self.activity, Activity::Writing { next } if next == first)
     }
 
-    /// Returns the first instant at which the buffer has room for `sectors` more sectors of the writes in progress.
+    /// Returns the first instant at which the buffer has space for `sectors` more sectors of the writes in progress.
     fn room_for(&mut self, now: Instant, sectors: u64) -> Instant {
         while self.buffered.front().is_some_and(|&(written, _)| written <= now) {
             self.buffered.pop_front();
@@ -191,7 +192,7 @@ impl Mechanical {
 
     pub(crate) fn write(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
         let continues = self.continues_write(first);
-        // The controller works on a write once it has the data.
+        // The controller processes a write after it has received the data.
         let prepared = now + self.write_overhead;
         self.controller_free = prepared;
         let mut start = prepared.max(self.at_rest);

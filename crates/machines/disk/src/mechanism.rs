@@ -21,9 +21,9 @@ pub(crate) struct Mechanism {
     rotation: Rotation,
     /// Track under the head, or the target of the current movement.
     track: HeadTrack,
-    /// Instant at which the head left for that track.
+    /// Instant at which the head began to move to this track.
     departed: Instant,
-    /// Instant at which the head comes, or came, to rest on that track.
+    /// Instant, past or future, at which the head is at rest on this track.
     arrived: Instant,
     pub(crate) statistics: Statistics,
     pub(crate) phases: Phases,
@@ -34,7 +34,7 @@ pub(crate) struct Mechanism {
 pub(crate) struct SectorRun {
     pub(crate) sector: u64,
     slot: SectorSlot,
-    /// Number of sectors from `sector` to the end of the track; 0 if the head still has to leave for the next track.
+    /// Number of sectors from `sector` to the end of the track; 0 if the head must still move to the next track.
     left: u64,
     /// True if no sector has passed since the mechanism turned to `sector`.
     fresh: bool,
@@ -89,7 +89,8 @@ impl Mechanism {
         seek.max(switch)
     }
 
-    /// Lets `sectors` of the run pass, across track ends if necessary, and returns the instant after the last.
+    /// Lets `sectors` of the run pass, across track ends if necessary, and returns the instant at which the last sector
+    /// has passed.
     pub(crate) fn pass(&mut self, run: &mut SectorRun, mut sectors: u64) -> Instant {
         while sectors > 0 {
             if run.left == 0 {
@@ -133,7 +134,8 @@ impl Mechanism {
         run.left == 0 || (run.fresh && self.rotation.begins(run.slot) > now)
     }
 
-    /// Ends the run at `now` and returns the instant of rest: a movement in progress is completed.
+    /// Ends the run at `now`, after completing a movement in progress. Returns the instant at which the mechanism is at
+    /// rest.
     pub(crate) fn abandon(&mut self, run: &SectorRun, now: Instant) -> Instant {
         let at_rest = now.max(self.arrived);
         if run.fresh {
@@ -144,7 +146,8 @@ impl Mechanism {
         at_rest
     }
 
-    /// Returns the mechanism as at `now` if the run continues until then, with nothing later counted.
+    /// Returns the mechanism in its state at `now` if the run continues until then. Its statistics exclude everything
+    /// after `now`.
     pub(crate) fn during(mut self, mut run: SectorRun, limit: u64, now: Instant) -> Self {
         self.pass_until(&mut run, limit, now);
         self.abandon(&run, now);

@@ -1,4 +1,4 @@
-//! Phases of the mechanics in order of time, for inspection. Recorded only on request.
+//! Phases of the mechanics in order of time. They are recorded only on request, for inspection.
 
 use std::mem;
 
@@ -20,9 +20,9 @@ pub struct Phase {
 pub enum Activity {
     /// The arm moves, or heads are switched.
     Seek,
-    /// The head waits for a sector to come round.
+    /// The head waits until a sector passes.
     Rotation,
-    /// Sectors pass that are read, requested or ahead, or written.
+    /// The disk reads requested sectors, reads sectors ahead, or writes sectors.
     Transfer,
 }
 
@@ -40,7 +40,7 @@ impl Phases {
         self.0.take().unwrap_or_default()
     }
 
-    /// Adds a phase. Ignores one of no length, and merges a transfer with the transfer it continues.
+    /// Adds a phase. Ignores a phase of length 0, and merges a transfer with the transfer that it continues.
     #[inline]
     pub(crate) fn add(&mut self, activity: Activity, begin: Instant, end: Instant) {
         let Some(phases) = &mut self.0 else { return };
@@ -67,7 +67,7 @@ impl Phases {
         }
     }
 
-    /// Removes and returns all phases except a final wait for the rotation, which may still be cut short.
+    /// Removes and returns all phases except a final wait for the rotation, which can still be shortened.
     pub(crate) fn take(&mut self) -> Vec<Phase> {
         let Some(phases) = &mut self.0 else { return Vec::new() };
         let waits = phases.last().is_some_and(|last| last.activity == Activity::Rotation);

@@ -1,8 +1,8 @@
 //! Sector under the head at any nanosecond, without drift.
 //!
 //! Time is divided into *slots*: in slot `s` the sector at angle `s mod sectors_per_track` passes. Slot `s` begins `s *
-//! period / sectors_per_track` after the spindle passed angle 0, rounded up. Every slot is computed from the first and
-//! not from the one before it, so rounding errors never accumulate.
+//! period / sectors_per_track` after the spindle passed angle 0, rounded up. Every slot is computed from the first slot
+//! and not from the previous one, so rounding errors never accumulate.
 
 use machine::Instant;
 
@@ -25,23 +25,23 @@ impl SectorSlot {
 }
 
 impl Rotation {
-    /// Creates a spindle that has turned by `phase` of a revolution when the machine starts.
+    /// Creates a spindle that has turned by the fraction `phase` of a revolution when the machine starts.
     pub(crate) fn new(period: machine::Duration, sectors: u64, phase: f64) -> Self {
         let period = period.as_nanos();
         assert!((0.0..1.0).contains(&phase), "rotation phase {phase} is not in 0..1");
         Rotation { period: period.into(), sectors: sectors.into(), phase: (phase * period as f64) as u64 }
     }
 
-    /// Returns the beginning of `slot`, which is the end of the slot before it.
+    /// Returns the beginning of `slot`, which is the end of the previous slot.
     ///
-    /// For a slot that began before the machine, this is the start of the machine.
+    /// For a slot that began before the machine started, returns the start of the machine.
     pub(crate) fn begins(&self, slot: SectorSlot) -> Instant {
         let nanoseconds = (u128::from(slot.0) * self.period).div_ceil(self.sectors);
-        let nanoseconds = u64::try_from(nanoseconds).expect("less than 584 years");
+        let nanoseconds = u64::try_from(nanoseconds).expect("the time is less than 584 years");
         Instant::from_nanos(nanoseconds.saturating_sub(self.phase))
     }
 
-    /// Returns the first slot at or after `now` in which the sector at `angle` passes from its beginning.
+    /// Returns the first slot at or after `now` in which the sector at `angle` passes.
     pub(crate) fn next(&self, now: Instant, angle: u64) -> SectorSlot {
         let sectors = self.sectors as u64;
         let first = self.first_at(now);
@@ -58,13 +58,13 @@ impl Rotation {
         let elapsed = u128::from(now.as_nanos()) + u128::from(self.phase);
         // ceil(s * period / sectors) >= elapsed  <=>  s * period > (elapsed - 1) * sectors
         let slot = elapsed.checked_sub(1).map_or(0, |before| before * self.sectors / self.period + 1);
-        u64::try_from(slot).expect("less than 584 years")
+        u64::try_from(slot).expect("the slot begins within 584 years")
     }
 
     /// Returns the last slot that begins at `now` or earlier.
     fn last_begun(&self, now: Instant) -> u64 {
         let elapsed = u128::from(now.as_nanos()) + u128::from(self.phase);
-        u64::try_from(elapsed * self.sectors / self.period).expect("less than 584 years")
+        u64::try_from(elapsed * self.sectors / self.period).expect("the slot begins within 584 years")
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_phase_is_rotation_before_the_start() {
+    fn the_phase_is_the_rotation_before_the_start() {
         let rotation = rotation(0.5);
         assert_eq!(rotation.begins(rotation.next(Instant::START, 36)), Instant::START);
         assert_eq!(rotation.begins(rotation.next(Instant::START, 0)), Instant::from_nanos(7_496_252));

@@ -1,8 +1,8 @@
 //! Seek time: the two-part curve of Ruemmler & Wilkes (1994).
 //!
-//! The seek time is `base + per_root * sqrt(distance)` while the arm mostly accelerates, and `base + per_cylinder *
-//! distance` for longer distances, over which the arm coasts. The published curve is a fit to measured seeks and
-//! includes the settling of the head.
+//! The seek time is `base + per_root * sqrt(distance)` for short distances, over which the arm mostly accelerates, and
+//! `base + per_cylinder * distance` for longer distances, over which its speed is constant. The published curve is a
+//! fit to measured seeks and includes the settling of the head.
 
 use machine::Duration;
 
@@ -44,7 +44,7 @@ fn multiple_of_root(factor: u64, number: u64) -> u64 {
     let square = u128::from(factor) * u128::from(factor) * u128::from(number);
     let root = square.isqrt();
     let root = if root * root < square { root + 1 } else { root };
-    u64::try_from(root).expect("a description bounds its times")
+    u64::try_from(root).expect("a description limits its times")
 }
 
 #[cfg(test)]

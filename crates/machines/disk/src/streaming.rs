@@ -1,8 +1,8 @@
 //! Disk without mechanics: a constant transfer rate, possibly another one for writes, and a fixed positioning time.
 //!
 //! A command that starts at the sector after the previous command continues that command and costs the transfer alone.
-//! Any other command also costs the positioning time. Continued reads are read ahead: the transfer begins when the
-//! previous one ended, however late the command arrives. Read-ahead covers at most one command, or less if the
+//! Any other command also costs the positioning time. Sequential reads are read ahead: the transfer begins at the end
+//! of the previous one, however late the command arrives. Read-ahead covers at most one command, or less if the
 //! description limits it. Writes are buffered as on a mechanical disk. The model has no rotation and no cache hits.
 
 use description::StreamingDisk;
@@ -19,12 +19,12 @@ pub(crate) struct Streaming {
     written_per_second: u64,
     positioning: Duration,
     command_overhead: Duration,
-    /// Longest part of a transfer that read-ahead may do before its command arrives. `None`: the whole transfer.
+    /// Longest part of a transfer that read-ahead does before the command arrives; `None` for the whole transfer.
     read_ahead: Option<Duration>,
     last: Option<Access>,
     /// Instant at which the medium has finished all accepted commands.
     free: Instant,
-    /// Instant at which the medium takes, or took, the last write out of the buffer.
+    /// Instant, past or future, at which the medium takes the last write from the buffer.
     buffer_empty: Instant,
     /// Instant at which all writes are on the medium.
     written: Instant,
@@ -110,7 +110,7 @@ impl Streaming {
         now + self.command_overhead
     }
 
-    /// Positions if necessary, transfers, and returns the end of the transfer.
+    /// Adds the positioning time if necessary, and the transfer. Returns the end of the transfer.
     fn access(&mut self, start: Instant, first: u64, sectors: u64, bytes_per_second: u64) -> Instant {
         let mut end = start;
         if !self.continues_at(first) {

@@ -1,8 +1,8 @@
-//! Accesses with times computed by hand, to the nanosecond.
+//! Tests of accesses whose times were computed by hand, to the nanosecond.
 //!
-//! The spindles here start at angle 0, so sector slot `k` begins `k / 72` of a revolution of 14,992,504 ns
-//! after the start. Sector 0 lies on cylinder 1, head 4, hence at angle (162 + 4 * 8) mod 72 = 50: each
-//! whole cylinder turns the tracks by 18 * 8 + 18 = 162 sectors. The arm starts at cylinder 0, head 0.
+//! The spindles in these tests start at angle 0, so sector slot `k` begins `k / 72` of a revolution of 14,992,504 ns
+//! after the start. Sector 0 lies on cylinder 1, head 4, hence at angle (162 + 4 * 8) mod 72 = 50: the skews of each
+//! whole cylinder add up to 18 * 8 + 18 = 162 sectors. The arm starts at cylinder 0, head 0.
 
 use description::{Description, DiskDescription, MechanicalDisk, Sourced, Time};
 use disk::Model;
@@ -51,7 +51,7 @@ fn the_disk_has_the_visible_size_of_the_drive() {
 #[test]
 fn a_read_takes_overhead_seek_rotation_and_transfer() {
     let mut disk = hp97560();
-    // The arm arrives 2.2 + 3.64 ms after the start; slot 50 is the first to carry angle 50 after that.
+    // The arm arrives 2.2 + 3.64 ms after the start; then slot 50 is the first slot with angle 50.
     assert_eq!(disk.read(Instant::START, 0, SECTORS), slot(66));
     let statistics = disk.statistics(slot(66));
     assert_eq!(statistics.overhead, OVERHEAD);
@@ -67,12 +67,13 @@ fn a_sequential_reader_waits_only_for_the_medium() {
     let mut disk = hp97560();
     let mut now = disk.read(Instant::START, 0, SECTORS);
     for block in 1..19 {
-        // Track ends come before sectors 72, 144, 216 and 288; each costs the skew of eight slots.
+        // A track ends before each of the sectors 72, 144, 216 and 288; each track end costs the skew of eight slots.
         let skew = 8 * ((block * SECTORS + SECTORS - 1) / 72);
         now = disk.read(now + BUS, block * SECTORS, SECTORS);
         assert_eq!(now, slot(66 + block * SECTORS + skew));
     }
-    // The first read, and those at sectors 144 and 288, where head switch and block begin together.
+    // The first read needs a movement, and so do the reads at sectors 144 and 288, where a block begins with a head
+    // switch.
     assert_eq!(disk.movements(), 3);
 }
 
@@ -104,8 +105,8 @@ fn continuing_in_the_next_region_takes_a_seek_over_the_spare_tracks() {
     // slot 73.
     let first = disk.read(Instant::START, REGION - 72, 72);
     assert_eq!(first, slot(132 + 72));
-    // From 646:3 to 654:0 the tracks turn by 8 * 162 - 3 * 8 = 48 (mod 72) sectors, and the seek over eight
-    // cylinders takes 4.372 ms, less than 21 slots.
+    // From track 646:3 to track 654:0 the skews add up to 8 * 162 - 3 * 8 = 48 (mod 72) sectors, and the seek over
+    // eight cylinders takes 4.372 ms, less than 21 slots.
     assert_eq!(disk.read(first, REGION, SECTORS), slot(204 + 48 + SECTORS));
 }
 
@@ -125,7 +126,7 @@ fn a_read_that_skips_ahead_repositions_the_disk() {
     // The overhead lasts until slot 66 + 10.6. Sector 24 has passed by then, in slot 74, and passes again a turn later.
     let now = disk.read(now, 24, SECTORS);
     assert_eq!(now, slot(74 + 72 + SECTORS));
-    // The head could reach sector 56 in time from sector 40, but the disk still had to reposition.
+    // The head, which was at sector 40, could reach sector 56 in time, but the disk still had to reposition.
     assert_eq!(disk.read(now, 56, SECTORS), slot(74 + 72 + 32 + SECTORS));
     assert_eq!(disk.movements(), 3);
 }
@@ -146,11 +147,11 @@ fn sixteen_readers_of_adjacent_parts_are_not_sequential_to_the_drive() {
 fn read_ahead_pauses_when_the_cache_is_full() {
     let mut disk = hp97560();
     let now = disk.read(Instant::START, 0, SECTORS) + MILLISECOND * 500;
-    // 128 KiB are 256 sectors: the first command and 240 more.
+    // 128 KiB are 256 sectors: the 16 sectors of the first command, and 240 more.
     let read = disk.statistics(now).transfer.as_nanos() * 72 / 14_992_504;
     assert_eq!(read, 256);
     assert_eq!(disk.read(now, SECTORS, SECTORS), now + OVERHEAD);
-    assert_eq!(disk.movements(), 2, "the pause ends, which costs a movement even on a hit");
+    assert_eq!(disk.movements(), 2, "the end of the pause costs a movement, even on a hit");
 }
 
 #[test]
@@ -172,9 +173,10 @@ fn a_read_elsewhere_stops_read_ahead_at_once() {
     let later = now + MILLISECOND;
     disk.read(later, REGION, SECTORS);
     let statistics = disk.statistics(later);
-    // Cylinder 654 is 653 away: 8 + 5.224 ms.
+    // Cylinder 654 is 653 cylinders away: the seek takes 8 + 5.224 ms.
     assert_eq!(statistics.seek, Duration::from_micros(3_640 + 13_224));
-    // The sixteen requested sectors, four read ahead in that millisecond, and sixteen requested ones.
+    // The first sixteen requested sectors, four sectors read ahead in the millisecond, and the second sixteen requested
+    // sectors.
     assert_eq!(statistics.transfer.as_nanos() * 72 / 14_992_504, 16 + 4 + 16);
 }
 
@@ -227,7 +229,7 @@ fn one_write_waits_in_the_buffer_and_the_next_waits_for_the_buffer() {
     let first_reported = write(&mut disk, Instant::START, 0);
     let first_settled = disk.settled();
     let ready = disk.write_ready(first_reported, REGION, SECTORS);
-    assert_eq!(ready, first_reported + OVERHEAD, "the buffer is empty once the first write is going on");
+    assert_eq!(ready, first_reported + OVERHEAD, "the buffer is empty while the first write is in progress");
     let second_reported = disk.write(ready + BUS, REGION, SECTORS);
     assert_eq!(
         disk.write_ready(second_reported, 0, SECTORS),
@@ -264,7 +266,7 @@ fn a_read_waits_until_the_writes_are_on_the_medium() {
     let mut disk = hp97560();
     let reported = write(&mut disk, Instant::START, 0);
     assert_eq!(disk.settled(), slot(66));
-    // The same track again: sector 0 passes after the rest of the rotation.
+    // The read is on the same track: sector 0 passes again after the rest of the rotation.
     assert_eq!(disk.read(reported, 0, SECTORS), slot(66 + 72));
 }
 
@@ -273,7 +275,8 @@ fn a_write_stops_read_ahead_and_starts_from_its_track() {
     let mut disk = hp97560();
     let now = disk.read(Instant::START, 0, SECTORS);
     write(&mut disk, now, SECTORS);
-    // Same track, no seek. But the sectors have passed already, so the write waits a turn for them.
+    // The write is on the same track and needs no seek. But its sectors have already passed, so the write waits a
+    // rotation for them.
     assert_eq!(disk.settled(), slot(66 + 72 + SECTORS));
     assert_eq!(disk.statistics(now).seek, Duration::from_micros(3_640));
     assert_eq!(disk.movements(), 2);
@@ -290,7 +293,7 @@ fn a_repositioned_write_pays_the_exposed_time() {
     let statistics = disk.statistics(disk.settled());
     assert_eq!(statistics.overhead, OVERHEAD + OVERHEAD + exposed);
     // The busy time ends with the second write, which continues the first. It began after the bus, overhead and exposed
-    // time of the first write; those of the second are hidden behind the first.
+    // time of the first write; these times of the second write overlap with the first write.
     assert_eq!(disk.settled(), Instant::START + BUS + OVERHEAD + exposed + statistics.busy());
 }
 
@@ -316,10 +319,10 @@ fn a_streaming_disk_charges_only_for_repositioning() {
     let first = disk.read(Instant::START, 1_000, 128);
     assert_eq!(first, Instant::START + MILLISECOND * 8 + transfer);
     let second = disk.read(first + MILLISECOND, 1_128, 128);
-    assert_eq!(second, first + transfer, "it was read ahead before the command arrived");
+    assert_eq!(second, first + transfer, "the block was read ahead before the command arrived");
     let idle = second + MILLISECOND * 100;
     assert_eq!(disk.read(idle, 1_256, 128), idle);
-    assert_eq!(disk.read(idle, 1_384, 128), idle + transfer, "one command ahead and no more");
+    assert_eq!(disk.read(idle, 1_384, 128), idle + transfer, "read-ahead covers one command and no more");
     assert_eq!(disk.movements(), 1);
 }
 
@@ -329,7 +332,7 @@ fn a_streaming_disk_can_lack_read_ahead() {
     let transfer = Duration::from_micros(3_125);
     let first = disk.read(Instant::START, 1_000, 128);
     let late = disk.read(first + MILLISECOND, 1_128, 128);
-    assert_eq!(late, first + MILLISECOND + transfer, "its transfer began when the command came");
+    assert_eq!(late, first + MILLISECOND + transfer, "its transfer began when the command arrived");
     assert_eq!(disk.read(late, 1_256, 128), late + transfer);
     assert_eq!(disk.movements(), 1);
 }
@@ -353,7 +356,7 @@ fn a_streaming_disk_buffers_one_write() {
 fn flash_reads_faster_than_it_writes() {
     let mut disk = Model::new(&DiskDescription::load("flash-qlc").unwrap(), 0.0);
     let positioning = Duration::from_nanos(90_910);
-    // 64 KiB at 560 MB/s and at 80 MB/s, rounded up to a nanosecond.
+    // Transfer times of 64 KiB at 560 MB/s and at 80 MB/s, rounded up to a nanosecond.
     let (read, written) = (Duration::from_nanos(117_029), Duration::from_nanos(819_200));
     let end = disk.read(Instant::START, 1_000, 128);
     assert_eq!(end, Instant::START + positioning + read);
@@ -362,7 +365,7 @@ fn flash_reads_faster_than_it_writes() {
 }
 
 #[test]
-#[should_panic(expected = "16 sectors from 2647072 on a disk of 2647080")]
+#[should_panic(expected = "16 sectors from 2647072 on exceed the disk of 2647080 sectors")]
 fn a_command_beyond_the_end_panics() {
     let mut disk = hp97560();
     disk.read(Instant::START, disk.capacity_sectors() - 8, SECTORS);

@@ -1,4 +1,4 @@
-//! Invariants of a disk with drawn latency: the time of each access, and the average of all.
+//! Tests of a disk with random latency: the time of each access, and the average over all accesses.
 //!
 //! The numbers are those of `drawn-3600`: 0.04 ms per cylinder of 320 KiB, a latency of 0 to 16.66 ms, 1.024 ms for 4
 //! KiB.
@@ -7,7 +7,7 @@ use description::{Description, DiskDescription, Sourced, Time};
 use disk::{Activity, Model};
 use machine::{Duration, Instant};
 
-/// Number of sectors of 512 B in a block of 4 KiB, and in a cylinder of 80 such blocks.
+/// Number of sectors of 512 B in a block of 4 KiB. The next constant counts those in a cylinder of 80 such blocks.
 const BLOCK: u64 = 8;
 const CYLINDER: u64 = 80 * BLOCK;
 
@@ -53,7 +53,7 @@ fn a_seek_is_linear_in_distance_and_free_within_a_cylinder() {
     for cylinders in [1, 2, 500, 4_095] {
         seek_to(0);
         assert_eq!(seek_to(cylinders * CYLINDER), Duration::from_micros(40) * cylinders);
-        assert_eq!(seek_to(0), Duration::from_micros(40) * cylinders, "back as fast");
+        assert_eq!(seek_to(0), Duration::from_micros(40) * cylinders, "the way back takes the same time");
     }
 }
 
@@ -78,7 +78,8 @@ fn reads_and_writes_have_the_same_transfer_rate() {
     }
 }
 
-/// The sum of n uniform latencies has the standard deviation 16.66 ms * sqrt(n / 12); four of them are allowed.
+/// The sum of n uniform latencies has the standard deviation 16.66 ms * sqrt(n / 12). The test permits four standard
+/// deviations.
 #[test]
 fn the_latency_of_any_access_is_uniform_with_the_specified_mean() {
     let accesses = 20_000;
@@ -90,11 +91,14 @@ fn the_latency_of_any_access_is_uniform_with_the_specified_mean() {
         assert!(latencies.iter().all(|latency| (0.0..=1.0).contains(latency)));
         let n = accesses as f64;
         let mean = latencies.iter().sum::<f64>() / n;
-        assert!((mean - 0.5).abs() < 4.0 / (12.0 * n).sqrt(), "seed {seed}: a mean of {mean}");
+        assert!((mean - 0.5).abs() < 4.0 / (12.0 * n).sqrt(), "seed {seed}: the mean is {mean}");
         for tenth in 0..10 {
             let within = |latency: &&f64| (**latency * 10.0).floor() as i32 == tenth;
             let share = latencies.iter().filter(within).count() as f64 / n;
-            assert!((share - 0.1).abs() < 4.0 * (0.09 / n).sqrt(), "seed {seed}: {share} in tenth {tenth}");
+            assert!(
+                (share - 0.1).abs() < 4.0 * (0.09 / n).sqrt(),
+                "seed {seed}: tenth {tenth} has the share {share}"
+            );
         }
     }
 }

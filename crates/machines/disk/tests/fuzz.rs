@@ -25,7 +25,7 @@ fn parse<D: Description>(bytes: &[u8]) -> Option<D> {
     }
 }
 
-/// Checks that an accepted disk serves a read and a write.
+/// Checks that a disk with an accepted description serves a read and a write.
 fn look_at_disk(bytes: &[u8]) {
     let Some(description) = parse::<DiskDescription>(bytes) else { return };
     let mut model = Model::new(&description, 0.25);

@@ -1,5 +1,5 @@
-//! Invariants of every sequence of commands: drawn from seeds, near and far, reads and writes, with and without idle
-//! time.
+//! Tests of invariants that hold for every sequence of commands. The commands are random: reads and writes, near and
+//! far, with and without idle time.
 
 use description::{Bytes, Description, DiskDescription, Sourced, Time};
 use disk::Model;
@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 const BUS: Duration = Duration::from_nanos(819_200);
 
-/// Returns one of the disks, sometimes with an extreme change: a small cache, or exposed time for writes.
+/// Returns one of the built-in disks, sometimes with an extreme change: a small cache, or exposed time for writes.
 fn any_disk(random: &mut ChaCha8Rng) -> Model {
     let names = ["hp97560", "hp97560", "streaming-20", "st318416w", "drawn-3600", "flash-qlc"];
     let name = names[random.random_range(0..names.len())];
@@ -22,7 +22,7 @@ fn any_disk(random: &mut ChaCha8Rng) -> Model {
     Model::new(&description, random.random()).drawing_from(random.random())
 }
 
-/// Returns a sector that continues the last command, skips a little, goes back a little, or is arbitrary.
+/// Returns a sector: just after the last command, a little after it, a little before it, or arbitrary.
 fn any_sector(random: &mut ChaCha8Rng, last_end: u64, limit: u64) -> u64 {
     let sector = match random.random_range(0..6) {
         0..3 => last_end,
@@ -38,7 +38,8 @@ fn any_pause(random: &mut ChaCha8Rng) -> Duration {
     Duration::from_nanos(random.random_range(0..longest))
 }
 
-/// Issues a hundred commands to a disk and checks the invariants after each; returns a result to compare runs by.
+/// Issues a hundred commands to a disk and checks the invariants after each; returns a result by which runs can be
+/// compared.
 fn run(seed: u64) -> (Instant, disk::Statistics) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut disk = any_disk(&mut random);
@@ -65,13 +66,16 @@ fn run(seed: u64) -> (Instant, disk::Statistics) {
         assert!(moved <= 1, "seed {seed}, command {command}: at most one movement each");
         assert!(statistics.busy() >= before.busy(), "seed {seed}, command {command}");
         let elapsed = now.max(disk.settled()).since(Instant::START);
-        assert!(statistics.busy() <= elapsed, "seed {seed}, command {command}: busy no longer than time");
+        assert!(
+            statistics.busy() <= elapsed,
+            "seed {seed}, command {command}: busy for no longer than the elapsed time"
+        );
     }
     (now, disk.statistics(now))
 }
 
 #[test]
-fn no_command_completes_early_and_no_disk_is_busy_longer_than_time() {
+fn no_command_completes_early_and_no_disk_is_busy_for_longer_than_the_elapsed_time() {
     for seed in 0..1_000 {
         run(seed);
     }

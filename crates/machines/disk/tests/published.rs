@@ -1,9 +1,9 @@
-//! Whole runs on sixteen disks against published throughputs of STARFISH: 10 MiB in blocks of 8 KiB, contiguous or
-//! random, one command at a time, over a bus of 10e6 B/s.
+//! Compares whole runs on sixteen disks with published throughputs of STARFISH: 10 MiB in blocks of 8 KiB, contiguous
+//! or random, one command at a time, over a bus of 10e6 B/s.
 //!
-//! The throughput is that of the slowest disk. The results of the model differ from the published ones because the
-//! machine around the disks adds time, and because of costs missing in the description. Each is the mean of many runs,
-//! so that it is a property of the model and not of the seed.
+//! The slowest disk determines the throughput. The results of the model differ from the published ones because the rest
+//! of the machine adds time, and because some costs are missing in the description. Each result is the mean of many
+//! runs, so that it depends on the model and not on the seed.
 
 use description::{Description, DiskDescription, Sourced, Time};
 use disk::Model;
@@ -22,7 +22,7 @@ type Access = fn(&mut Model, &[u64]) -> Instant;
 enum Layout {
     Contiguous,
     Random,
-    /// Random, but accessed in the order of the disk.
+    /// Random blocks, but accessed in the order of their positions on the disk.
     Sorted,
 }
 
@@ -42,12 +42,12 @@ impl Layout {
     }
 }
 
-/// Reads the blocks one after the other, each as soon as the previous one has crossed the bus.
+/// Reads the blocks one after the other, each as soon as the previous block has crossed the bus.
 fn read(disk: &mut Model, blocks: &[u64]) -> Instant {
     blocks.iter().fold(Instant::START, |now, &block| disk.read(now, block, SECTORS) + BUS)
 }
 
-/// Writes the blocks the same way and returns the instant at which the last is on the medium.
+/// Writes the blocks the same way. Returns the instant at which the last block is on the medium.
 fn write(disk: &mut Model, blocks: &[u64]) -> Instant {
     let mut now = Instant::START;
     for &block in blocks {
@@ -83,8 +83,8 @@ fn assert_throughput(layout: Layout, access: Access, published: f64, percent: f6
     let mean = mean_throughput(layout, access);
     let off = (mean / published - 1.0) * 100.0;
     println!("{mean:.3} MiB/s, published {published}: {off:+.2} %");
-    assert!(off.abs() <= percent, "{mean:.3} MiB/s is {off:+.2} % off the published {published}");
-    assert!((mean / judged - 1.0).abs() <= 0.002, "{mean:.3} MiB/s was {judged}");
+    assert!(off.abs() <= percent, "{mean:.3} MiB/s differs by {off:+.2} % from the published {published}");
+    assert!((mean / judged - 1.0).abs() <= 0.002, "{mean:.3} MiB/s was {judged} in the last review");
 }
 
 #[test]
@@ -97,13 +97,13 @@ fn sorted_reads_take_as_long_as_published() {
     assert_throughput(Layout::Sorted, read, 6.306, 0.5, 6.294);
 }
 
-/// Slightly too fast, since the description charges no exposed time for a repositioned write.
+/// The model is slightly too fast, since the description charges no exposed time for a repositioned write.
 #[test]
 fn random_writes_hide_overhead_and_bus() {
     assert_throughput(Layout::Random, write, 4.9, 2.0, 4.969);
 }
 
-/// Slightly too fast, like random writes.
+/// The model is slightly too fast, as for random writes.
 #[test]
 fn sorted_writes_hide_overhead_and_bus() {
     assert_throughput(Layout::Sorted, write, 7.3, 2.0, 7.422);
@@ -119,7 +119,7 @@ fn contiguous_writes_lose_no_rotation() {
     assert_throughput(Layout::Contiguous, write, 31.4, 0.5, 31.48);
 }
 
-/// The purpose of the exposed time: 0.3 ms bring both kinds of random writes to the published figures.
+/// Shows the effect of exposed time: with 0.3 ms, both kinds of random writes reach the published throughputs.
 #[test]
 fn exposed_time_explains_the_published_writes() {
     let mut description = DiskDescription::load("hp97560").unwrap();
