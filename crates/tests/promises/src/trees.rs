@@ -394,6 +394,18 @@ pub fn a_truncation_reaches_stripes_that_others_created(testbed: &impl Testbed, 
     });
 }
 
+/// A client that has truncated a file sees when another client truncates it further.
+pub fn a_truncation_by_another_client_is_visible_after_an_own_one(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        file.set_len(BLOCK).await.expect("extended");
+        open(&trees[1], "file").await.expect("opened").set_len(1).await.expect("truncated");
+        assert_eq!(file.attributes().await.expect("answered").size, 1);
+        assert_eq!(read(&file).await, [0]);
+    });
+}
+
 /// A missing stripe that once existed is lost, and reading or changing it is an error; a stripe that never existed is a
 /// hole. After a truncation to 0 the file can be written again.
 pub fn a_lost_stripe_is_not_a_hole(testbed: &impl Testbed, base: Base) {

@@ -587,7 +587,10 @@ impl<M: Machine> OpenTreeFile<M> {
         }
         let inode = self.tree.inode(TreeOperation::Change { number: self.number(), changes }).await?;
         match changes.size {
-            Some(_) => self.take_own(inode),
+            Some(bytes) => {
+                self.paged.file().note_counted(bytes);
+                self.take_own(inode);
+            }
             None => self.tree.note_inode(&self.state, &self.paged, inode),
         }
         Ok(self.known())
