@@ -431,6 +431,8 @@ impl<M: Machine> File<M> {
                         match is_there {
                             true if create => attachments.set_made(stripe),
                             true => attachments.set(stripe, Attachment::Attached),
+                            // A concurrent write has created it after the I/O node answered this query.
+                            false if attachments.is_attached(stripe) => {}
                             // The next access looks for it again.
                             false if attachments.is_stored(stripe) => {
                                 attachments.set(stripe, Attachment::Unknown);
