@@ -65,11 +65,20 @@ impl SimMachine {
     ///
     /// A task of the node itself must not call this.
     pub fn kill(&self) {
-        let Node { world, index, net, metadata, .. } = &*self.node;
-        world.executor.end_tasks_of(*index as u32);
-        net.close();
+        self.end();
+        let Node { world, index, metadata, .. } = &*self.node;
         world.network.reopen(*index);
         metadata.iter().for_each(Metadata::kill);
+    }
+
+    /// Kills the process of the node for good. Its tasks are dropped and messages to it are lost. Its peers see a
+    /// disconnect, and cannot send to it again.
+    ///
+    /// A task of the node itself must not call this.
+    pub fn end(&self) {
+        let Node { world, index, net, .. } = &*self.node;
+        world.executor.end_tasks_of(*index as u32);
+        net.close();
     }
 
     /// Blocks messages of this node to another one. They arrive after [`unblock`](Self::unblock), in order.
