@@ -60,17 +60,35 @@ const SENTENCE_WORDS_MAX: usize = 35;
 /// Number of occurrences of a habit, by area and habit. An area is a crate, a document, or all decision records.
 pub type HabitCounts = BTreeMap<(String, &'static str), usize>;
 
+/// Occurrences of a habit in a paragraph.
+struct Found {
+    area: String,
+    habit: &'static str,
+    count: usize,
+    /// File, and line of the begin of the paragraph.
+    place: String,
+}
+
 /// Counts the habits in all comments and documents.
 pub fn counts(tree: &Tree) -> HabitCounts {
     let mut counts = HabitCounts::new();
+    for Found { area, habit, count, .. } in find(tree) {
+        *counts.entry((area, habit)).or_default() += count;
+    }
+    counts
+}
+
+fn find(tree: &Tree) -> Vec<Found> {
+    let mut found = Vec::new();
     for text in tree.texts() {
         let Some(area) = area(&text.path) else { continue };
-        let mut add = |habit, count| {
-            if count > 0 {
-                *counts.entry((area.clone(), habit)).or_default() += count;
-            }
-        };
         for paragraph in paragraphs(text) {
+            let place = format!("{}:{}", text.path, paragraph.line);
+            let mut add = |habit, count| {
+                if count > 0 {
+                    found.push(Found { area: area.clone(), habit, count, place: place.clone() });
+                }
+            };
             let words = words(&paragraph.text);
             for (habit, phrases) in HABITS {
                 add(habit, phrases.iter().map(|phrase| occurrences(phrase, &words)).sum());
@@ -81,7 +99,7 @@ pub fn counts(tree: &Tree) -> HabitCounts {
             add(LONG, long.count());
         }
     }
-    counts
+    found
 }
 
 /// Writes counts as CSV with a heading, in the order of areas and habits.
@@ -101,11 +119,15 @@ pub fn language_gets_no_worse(tree: &Tree, recorded: &str) -> Vec<String> {
         .filter_map(|(key, count)| Some((key, count.parse().ok()?)))
         .collect();
     let limit = |area: &str, habit: &str| limits.get(&*format!("{area},{habit}")).copied().unwrap_or(0);
+    let found = find(tree);
     let worse = counts(tree).into_iter().filter_map(|((area, habit), count)| {
         let limit = limit(&area, habit);
+        let places = found.iter().filter(|found| found.area == area && found.habit == habit);
+        let places: Vec<&str> = places.map(|found| &*found.place).collect();
         (count > limit).then(|| {
             format!(
-                "{area}: habit \"{habit}\" {count} times, {limit} at most: see \"English\" in CONTRIBUTING.md"
+                "{area}: habit \"{habit}\" {count} times, {limit} at most, in {}: see \"English\" in CONTRIBUTING.md",
+                places.join(", ")
             )
         })
     });
@@ -127,6 +149,8 @@ fn area(path: &str) -> Option<String> {
 #[derive(Debug, PartialEq, Eq)]
 struct Paragraph {
     text: String,
+    /// Number of its first line.
+    line: usize,
     /// True if it is the first one of a doc comment.
     opens_doc: bool,
 }
@@ -135,7 +159,7 @@ struct Paragraph {
 fn paragraphs(text: &Text) -> Vec<Paragraph> {
     let is_source = text.path.ends_with(".rs");
     let (mut all, mut is_code, mut in_comment, mut is_open) = (Vec::<Paragraph>::new(), false, false, false);
-    for line in text.text.lines() {
+    for (number, line) in (1..).zip(text.text.lines()) {
         let line = line.trim();
         let prose = if is_source { line.strip_prefix("//") } else { Some(line) };
         let Some(prose) = prose else {
@@ -154,7 +178,7 @@ fn paragraphs(text: &Text) -> Vec<Paragraph> {
             last.text.push(' ');
             last.text.push_str(prose);
         } else {
-            all.push(Paragraph { text: prose.to_owned(), opens_doc });
+            all.push(Paragraph { text: prose.to_owned(), line: number, opens_doc });
             is_open = true;
         }
     }
