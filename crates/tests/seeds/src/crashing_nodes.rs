@@ -3,9 +3,12 @@
 use std::cell::Cell;
 
 use fs::{IoNodeSettings, serve};
-use machine::{Error, Machine, NodeId};
+use machine::{Disk, Error, Machine, NodeId};
 use promises::faulty::{Faults, Faulty};
 use sim::SimMachine;
+
+use crate::draw::Draw;
+use crate::testbed::BLOCK;
 
 /// All I/O nodes of a simulated machine, serving, each with faults on demand.
 pub(crate) struct CrashingNodes {
@@ -51,6 +54,19 @@ impl CrashingNodes {
     pub(crate) fn kill(&self, io_node: usize) {
         self.io_nodes[io_node].kill();
         self.restart(io_node);
+    }
+
+    /// Damages stored data of one of them, drawn from a seed.
+    pub(crate) async fn damage(&self, io_node: usize, seed: u64) -> machine::Result<()> {
+        let (disk, mut draw) = (&self.io_nodes[io_node].disks()[0], Draw::of(seed));
+        let names = disk.list().await?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        let object = disk.open(&names[draw.below(names.len() as u64) as usize]).await?;
+        let block = draw.below(object.bytes.div_ceil(BLOCK).max(1));
+        disk.damage(object.id, block * BLOCK + draw.below(BLOCK), 1);
+        Ok(())
     }
 
     fn restart(&self, io_node: usize) {

@@ -11,7 +11,7 @@ use sim::{SimMachine, Simulation};
 
 use crate::crashing_nodes::CrashingNodes;
 use crate::draw::Draw;
-use crate::run::{at, look, told, tree_of};
+use crate::run::{at, look, text_of, tree_of};
 use crate::testbed::{BLOCK, drawn_settings};
 
 /// Length in bytes of the file of ones when it is flushed.
@@ -41,7 +41,7 @@ impl Crashing {
     /// Returns the I/O node that has a stripe of a file, if there is one.
     async fn home(&self, file: &OpenTreeFile<SimMachine>, stripe: u32) -> Result<Option<NodeId>, String> {
         let (number, client) = (FileId(file.number().0), self.tree.cache().client());
-        let stripes = client.list_numbered().await.map_err(told)?;
+        let stripes = client.list_numbered().await.map_err(text_of)?;
         let is_it = |listed: &ListedStripe| {
             listed.file == number && listed.stripe.is_some_and(|(index, _)| index == stripe)
         };
@@ -72,15 +72,15 @@ fn remove() -> TreeOperation {
 
 /// Creates a file of two stripes.
 async fn make(tree: &Tree<SimMachine>, path: &str) -> Result<OpenTreeFile<SimMachine>, String> {
-    let disks = tree.all_disks().await.map_err(told)?;
+    let disks = tree.all_disks().await.map_err(text_of)?;
     let new = NewInode::File { striping: Striping::new(BLOCK, 2).expect("a striping"), disks };
     let make = TreeOperation::Make { at: at(path), new, mode: 0o644, uid: 0, gid: 0, exclusive: true };
-    tree.open(make).await.map_err(told)
+    tree.open(make).await.map_err(text_of)
 }
 
 async fn fill(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<(), String> {
-    file.write(0, Payload::from(vec![byte; bytes as usize])).await.map_err(told)?;
-    file.flush().await.map_err(told)
+    file.write(0, Payload::from(vec![byte; bytes as usize])).await.map_err(text_of)?;
+    file.flush().await.map_err(text_of)
 }
 
 /// Creates a file of ones, and flushes it to stable storage.
@@ -91,12 +91,12 @@ async fn make_synced(
 ) -> Result<OpenTreeFile<SimMachine>, String> {
     let file = make(tree, path).await?;
     fill(&file, 1, bytes).await?;
-    file.sync().await.map_err(told)?;
+    file.sync().await.map_err(text_of)?;
     Ok(file)
 }
 
 async fn has(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<bool, String> {
-    let data = file.paged().read(0, bytes).await.map_err(told)?;
+    let data = file.paged().read(0, bytes).await.map_err(text_of)?;
     Ok(data.to_vec() == Some(vec![byte; bytes as usize]))
 }
 
@@ -134,10 +134,10 @@ pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
     run(seed, async |test, file| {
         fill(&file, 2, 2 * BYTES).await?;
         test.crash_metadata_server();
-        let other = test.other_tree().await?.open(look("file")).await.map_err(told)?;
+        let other = test.other_tree().await?.open(look("file")).await.map_err(text_of)?;
         let is_taken = other.known().size == BYTES;
         fill(&other, 3, 2 * BYTES).await?;
-        file.attributes().await.map_err(told)?;
+        file.attributes().await.map_err(text_of)?;
         assert!(has(&file, 3, 2 * BYTES).await?, "seed {}", test.seed);
         Ok(is_taken)
     })
@@ -147,12 +147,12 @@ pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
 /// while later. Returns true if the file still exists.
 pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
     run(seed, async |test, file| {
-        test.tree.unname(remove()).await.map_err(told)?;
-        test.tree.flush().await.map_err(told)?;
+        test.tree.unname(remove()).await.map_err(text_of)?;
+        test.tree.flush().await.map_err(text_of)?;
         test.crash_metadata_server();
         // Longer than a metadata server waits for clients that held files in an earlier incarnation.
         test.wait(Duration::from_secs(70)).await;
-        let removed = test.other_tree().await?.remove_orphans().await.map_err(told)?;
+        let removed = test.other_tree().await?.remove_orphans().await.map_err(text_of)?;
         file.paged().file().refresh();
         file.paged().note_written_past(file.paged().bytes());
         Ok(removed == 0 && has(&file, 1, BYTES).await?)
@@ -166,15 +166,15 @@ pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
 /// If the name exists again without its contents.
 pub fn a_removed_file_comes_back(seed: u64) -> bool {
     run(seed, async |test, file| {
-        file.close().await.map_err(told)?;
-        test.tree.unname(remove()).await.map_err(told)?;
+        file.close().await.map_err(text_of)?;
+        test.tree.unname(remove()).await.map_err(text_of)?;
         test.crash_metadata_server();
         // The client has noticed the crash before it deletes the contents.
         test.wait(UNTIL_NOTICED).await;
         test.tree.contents_removed().await;
         let other = match test.other_tree().await?.open(look("file")).await {
             Err(error) if error.is_refused(TreeRefusal::NotFound) => return Ok(false),
-            opened => opened.map_err(told)?,
+            opened => opened.map_err(text_of)?,
         };
         assert_eq!(other.known().size, BYTES, "seed {}", test.seed);
         assert!(has(&other, 1, BYTES).await?, "seed {}", test.seed);
@@ -190,22 +190,22 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
 pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
     run(seed, async |test, _| {
         let file = make_synced(&test.tree, "longer", BLOCK).await?;
-        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
-        file.paged().send().await.map_err(told)?;
+        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(text_of)?;
+        file.paged().send().await.map_err(text_of)?;
         test.crash_all();
         // The client has noticed the crash before it flushes.
         test.wait(UNTIL_NOTICED).await;
         let lost = file.sync().await.expect_err("what was not flushed may be lost");
         assert!(matches!(*lost, Error::WriteLost { .. }), "seed {}: {lost}", test.seed);
         let tree = test.other_tree().await?;
-        let other = tree.open(look("longer")).await.map_err(told)?;
+        let other = tree.open(look("longer")).await.map_err(text_of)?;
         assert!(has(&other, 1, BLOCK).await?, "seed {}", test.seed);
-        other.paged().read(BLOCK, BLOCK).await.map_err(told)?;
-        other.close().await.map_err(told)?;
+        other.paged().read(BLOCK, BLOCK).await.map_err(text_of)?;
+        other.close().await.map_err(text_of)?;
         let is_taken = test.home(&file, 1).await?.is_none();
-        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
-        file.sync().await.map_err(told)?;
-        let other = tree.open(look("longer")).await.map_err(told)?;
+        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(text_of)?;
+        file.sync().await.map_err(text_of)?;
+        let other = tree.open(look("longer")).await.map_err(text_of)?;
         assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
         Ok(is_taken)
     })
@@ -220,15 +220,15 @@ pub fn a_crash_loses_a_stripe_known_to_the_metadata_server(seed: u64) -> bool {
     run(seed, async |test, _| {
         let file = make_synced(&test.tree, "longer", BLOCK).await?;
         fill(&file, 1, 2 * BLOCK).await?;
-        test.tree.flush().await.map_err(told)?;
+        test.tree.flush().await.map_err(text_of)?;
         test.crash_home(&file, 1).await?;
         let lost = file.sync().await.expect_err("what was not flushed may be lost");
         assert!(matches!(*lost, Error::WriteLost { .. }), "seed {}: {lost}", test.seed);
         let is_taken = test.home(&file, 1).await?.is_none();
-        file.paged().read(BLOCK, BLOCK).await.map_err(told)?;
-        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
-        file.sync().await.map_err(told)?;
-        let other = test.other_tree().await?.open(look("longer")).await.map_err(told)?;
+        file.paged().read(BLOCK, BLOCK).await.map_err(text_of)?;
+        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(text_of)?;
+        file.sync().await.map_err(text_of)?;
+        let other = test.other_tree().await?.open(look("longer")).await.map_err(text_of)?;
         assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
         Ok(is_taken)
     })
@@ -243,24 +243,24 @@ pub fn a_crash_takes_a_stripe_that_another_client_has_open(seed: u64) -> bool {
     run(seed, async |test, _| {
         let file = make(&test.tree, "longer").await?;
         fill(&file, 1, BLOCK).await?;
-        file.set_len(2 * BLOCK).await.map_err(told)?;
-        file.sync().await.map_err(told)?;
-        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
-        file.paged().send().await.map_err(told)?;
+        file.set_len(2 * BLOCK).await.map_err(text_of)?;
+        file.sync().await.map_err(text_of)?;
+        file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(text_of)?;
+        file.paged().send().await.map_err(text_of)?;
         let tree = test.other_tree().await?;
-        let other = tree.open(look("longer")).await.map_err(told)?;
+        let other = tree.open(look("longer")).await.map_err(text_of)?;
         assert!(has(&other, 1, 2 * BLOCK).await?, "seed {}", test.seed);
         test.crash_home(&file, 1).await?;
         fill(&other, 1, BLOCK).await?;
         let is_taken = test.home(&file, 1).await?.is_none();
-        let stored = tree.inode(look("longer")).await.map_err(told)?.stored_stripes;
+        let stored = tree.inode(look("longer")).await.map_err(text_of)?.stored_stripes;
         assert_eq!(stored, if is_taken { 1 } else { 2 }, "seed {}", test.seed);
         file.sync().await.expect_err("what was not flushed may be lost");
-        file.paged().read(BLOCK, BLOCK).await.map_err(told)?;
-        file.write(BLOCK, Payload::from(vec![2; BLOCK as usize])).await.map_err(told)?;
-        file.sync().await.map_err(told)?;
-        other.attributes().await.map_err(told)?;
-        let read = other.paged().read(BLOCK, BLOCK).await.map_err(told)?;
+        file.paged().read(BLOCK, BLOCK).await.map_err(text_of)?;
+        file.write(BLOCK, Payload::from(vec![2; BLOCK as usize])).await.map_err(text_of)?;
+        file.sync().await.map_err(text_of)?;
+        other.attributes().await.map_err(text_of)?;
+        let read = other.paged().read(BLOCK, BLOCK).await.map_err(text_of)?;
         assert_eq!(read.to_vec(), Some(vec![2; BLOCK as usize]), "seed {}", test.seed);
         Ok(is_taken)
     })

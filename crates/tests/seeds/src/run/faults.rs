@@ -1,0 +1,188 @@
+//! Injection of faults at their times, and their end.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use machine::{Duration, Machine};
+use sim::SimMachine;
+
+use super::{QUIET, World};
+use crate::names::PossibleNames;
+use crate::schedule::Fault;
+
+impl World {
+    /// Injects the faults at their times.
+    pub(super) async fn inject_faults(self: &Rc<Self>) {
+        let start = self.checker.now();
+        let last = self.schedule.faults.iter().map(|fault| fault.at).max();
+        self.last_fault.set((start + Duration::from_micros(last.unwrap_or(0))).as_nanos());
+        let mut faults = self.schedule.faults.clone();
+        faults.sort_by_key(|fault| fault.at);
+        for (index, fault) in faults.into_iter().enumerate() {
+            self.checker.sleep_until(start + Duration::from_micros(fault.at)).await;
+            if self.broken.borrow().is_some() {
+                return;
+            }
+            self.log(|| format!("{:?}", fault.fault));
+            self.inject(index as u64, fault.fault);
+        }
+    }
+
+    /// Injects a fault. A task of the checker ends it.
+    pub(super) fn inject(self: &Rc<Self>, index: u64, fault: Fault) {
+        let seed = machine::mix(self.schedule.seed ^ index << 32) >> 30;
+        let clients: Vec<SimMachine> =
+            self.clients.borrow().iter().map(|(machine, _)| machine.clone()).collect();
+        self.note_fault(self.checker.now());
+        let io_node = |io_node: u64| (io_node % self.nodes.count()) as usize;
+        let client = |client: u64| (client % clients.len() as u64) as usize;
+        let add = |cell: &Cell<u32>, count: u64| cell.set(cell.get() + count as u32);
+        match fault {
+            Fault::PowerCut(victim) => {
+                self.nodes.crash(io_node(victim), seed);
+                self.note_loss();
+                self.cuts.set(self.cuts.get() + 1);
+                self.names.borrow_mut().iter_mut().for_each(PossibleNames::power_cut);
+            }
+            Fault::Kill(victim) => {
+                self.nodes.kill(io_node(victim));
+                self.note_loss();
+            }
+            Fault::KillClient(victim, pause) => self.kill_client(client(victim), pause),
+            Fault::Reset(victim, other) => clients[client(victim)].reset(self.nodes.names()[io_node(other)]),
+            Fault::BlockToIoNode(from, to, time) => {
+                self.block(&clients[client(from)], self.nodes.node(io_node(to)), time);
+            }
+            Fault::BlockToClient(from, to, time) => {
+                self.block(self.nodes.node(io_node(from)), &clients[client(to)], time);
+            }
+            Fault::BlockBetween(from, to, time) => {
+                let (from, to) = (io_node(from), io_node(to));
+                if from != to {
+                    self.block(self.nodes.node(from), self.nodes.node(to), time);
+                }
+            }
+            Fault::Isolate(victim, time) => {
+                for io_node in 0..self.nodes.count() as usize {
+                    let (client, io_node) = (&clients[client(victim)], self.nodes.node(io_node));
+                    self.block(client, io_node, time);
+                    self.block(io_node, client, time);
+                }
+            }
+            Fault::HoldDisk(victim, time) => {
+                let victim = io_node(victim);
+                self.nodes.faults(victim).hold();
+                self.later(time, move |world| world.nodes.faults(victim).release());
+            }
+            Fault::FailWrites(victim, count) => {
+                self.note_pending_loss();
+                add(&self.nodes.faults(io_node(victim)).failing_writes, count);
+            }
+            Fault::FailFlushes(victim, count) => {
+                self.note_pending_loss();
+                add(&self.nodes.faults(io_node(victim)).failing_flushes, count);
+            }
+            Fault::FailMedium(victim, count) => {
+                self.note_pending_loss();
+                add(&self.nodes.faults(io_node(victim)).failing_syncs, count);
+            }
+            Fault::FailTransactions(victim, count) => {
+                add(&self.nodes.faults(io_node(victim)).failing_transactions, count);
+            }
+            Fault::FailRemovals(victim, count) => {
+                add(&self.nodes.faults(io_node(victim)).failing_removals, count);
+            }
+            Fault::FillDisk(victim, room, time) => {
+                let victim = io_node(victim);
+                // A write may have been accepted before, and may not fit now.
+                self.note_pending_loss();
+                self.nodes.faults(victim).room.set(Some(room));
+                self.later(time, move |world| world.nodes.faults(victim).room.set(None));
+            }
+            Fault::FlipRead(victim) => {
+                self.note_pending_loss();
+                add(&self.nodes.faults(io_node(victim)).flipped_reads, 1);
+            }
+            Fault::FlipWrite(victim) => {
+                self.note_pending_loss();
+                add(&self.nodes.faults(io_node(victim)).flipped_writes, 1);
+            }
+            Fault::Damage(victim, seed) => {
+                self.note_pending_loss();
+                let (world, victim, working) = (self.clone(), io_node(victim), self.working.begin());
+                self.checker.spawn("damage", async move {
+                    // An object may be removed at the same time.
+                    let _ = world.nodes.damage(victim, seed).await;
+                    drop(working);
+                    Ok(())
+                });
+            }
+            Fault::JumpClock(victim, time) => {
+                // Later locks and leases are affected, too.
+                let jumped = &self.nodes.faults(io_node(victim)).jumped;
+                jumped.set(jumped.get() + Duration::from_millis(time));
+            }
+        }
+    }
+
+    pub(super) fn kill_client(self: &Rc<Self>, client: usize, pause: u64) {
+        let (machine, count) = {
+            let (machine, count) = &mut self.clients.borrow_mut()[client];
+            // No attempt to connect starts another process.
+            *count += 1;
+            (machine.clone(), *count)
+        };
+        machine.end();
+        self.names.borrow_mut()[client].end_process();
+        self.locks.borrow_mut().retain(|held| held.client != client);
+        self.later(pause, move |world| world.start_process(client, count));
+    }
+
+    pub(super) fn block(self: &Rc<Self>, from: &SimMachine, to: &SimMachine, time: u64) {
+        from.block(to.node());
+        let (from, to) = (from.clone(), to.node());
+        self.later(time, move |_| from.unblock(to));
+    }
+
+    /// Ends a fault after `time` microseconds.
+    pub(super) fn later(self: &Rc<Self>, time: u64, end: impl FnOnce(Rc<World>) + 'static) {
+        let time = Duration::from_micros(time);
+        self.note_fault(self.checker.now() + time);
+        self.after(time, end);
+    }
+
+    /// Ends the faults that operations have not met.
+    pub(super) fn end_pending_faults(&self) {
+        for io_node in 0..self.nodes.count() as usize {
+            let faults = self.nodes.faults(io_node);
+            let pending = [
+                &faults.failing_writes,
+                &faults.failing_flushes,
+                &faults.failing_syncs,
+                &faults.failing_transactions,
+                &faults.failing_removals,
+                &faults.flipped_reads,
+                &faults.flipped_writes,
+            ];
+            pending.into_iter().for_each(|pending| pending.set(0));
+        }
+    }
+
+    /// Ends all faults and all processes. In half of the runs the power of all I/O nodes fails.
+    pub(super) async fn heal(&self) {
+        self.end_pending_faults();
+        self.clients.borrow().iter().for_each(|(machine, _)| machine.end());
+        self.names.borrow_mut().iter_mut().for_each(PossibleNames::end_process);
+        // A bit that flipped in a cache stays until the restart.
+        let has_flipped = self.has_fault(|fault| matches!(fault, Fault::FlipRead(_)));
+        if self.schedule.seed.is_multiple_of(2) || has_flipped {
+            self.note_fault(self.checker.now());
+            self.note_loss();
+            for io_node in 0..self.nodes.count() {
+                self.nodes.crash(io_node as usize, machine::mix(self.schedule.seed ^ io_node) >> 30);
+            }
+            self.names.borrow_mut().iter_mut().for_each(PossibleNames::power_cut);
+        }
+        self.pause(QUIET).await;
+    }
+}
