@@ -277,7 +277,9 @@ class _RawFile(io.RawIOBase):
         try:
             if self._failure is not None:
                 number, text = self._failure
-                raise OSError(number, f"the file is discarded, because not all of it was written: {text}", self.name)
+                raise OSError(
+                    number, f"the file is discarded, because not all of it was written: {text}", self.name
+                )
             with self._about_own():
                 self._file.close()
                 self.options.session().rename(self._hidden, self.name, self.mode.startswith("w"))
@@ -592,6 +594,8 @@ def open(
 def binary_mode(mode: str) -> str:
     """Return a mode in the form of `MODES`: `r+b` for `rb+`, `rb` for `r` and `rt`."""
     if {"b", "t"} <= set(mode) or len(set(mode)) < len(mode):
-        raise ValueError(f"mode {mode!r}: a file is either binary or text, and each letter may occur only once")
+        raise ValueError(
+            f"mode {mode!r}: a file is either binary or text, and each letter may occur only once"
+        )
     kind = mode.replace("b", "").replace("t", "")
     return f"{kind[:1]}+b" if kind.endswith("+") else f"{kind}b"

@@ -73,7 +73,9 @@ def simulate(
         SimulationError: A run failed, or transferred wrong data.
     """
     if "set" in options:
-        raise InvalidError("set: this is a key of plans; pass overrides={...} to replace values of the machine")
+        raise InvalidError(
+            "set: this is a key of plans; pass overrides={...} to replace values of the machine"
+        )
     machine = as_machine(machine, overrides)
     ask = {
         "machine_name": machine.name,

@@ -7,18 +7,18 @@
 //!
 //! 1. A class of resources, if its busiest member was busy for `LIMIT` of the time.
 //! 2. Processors, if at least `PATH` of the compute nodes' time was work and waits at their own processors, or at the
-//! processors of I/O nodes whose replies they waited for. This happens if all nodes read a file block by block, so that
-//! each I/O node is busy only for a moment. (If a node has several requests in flight, their waits overlap, and each of
-//! them is counted.)
+//!    processors of I/O nodes whose replies they waited for. This happens if all nodes read a file block by block, so
+//!    that each I/O node is busy only for a moment. (If a node has several requests in flight, their waits overlap, and
+//!    each of them is counted.)
 //! 3. Queues at disks, if on average at least `QUEUED` requests waited at each disk: disks have long queues at some
-//! times and are idle at others. This happens if jobs race.
+//!    times and are idle at others. This happens if jobs race.
 //! 4. Otherwise latency: the nodes waited for each other.
 //!
 //! If the trace has no client, it does not show which node waited for which. Then only rules 1 and 3 apply.
 //!
-//! A disk is busy while its arm moves or its medium passes under the head for an access, including read-ahead; a bus,
-//! while it carries bytes; a processor, while it works; a link, while a message occupies it. A message that waits for
-//! its next link still occupies the previous one, since no other message can use that link.
+//! A disk is busy while its arm moves or its medium passes under the head for an access, including read-ahead. A bus is
+//! busy while it carries bytes, a processor while it works, and a link while a message occupies it. A message that
+//! waits for its next link still occupies the previous one, since no other message can use that link.
 
 use std::fmt;
 

@@ -16,7 +16,7 @@ use transfer::recordings;
 use crate::explain::Account;
 use crate::recorded_run::RecordedRun;
 
-/// Runs `work` on these agents. If `is_wanted`, all nodes record their work meanwhile, and an account of the limiting
+/// Runs `work` on these agents. If `is_wanted`, all nodes record their work during it, and an account of the limiting
 /// factor is printed on standard error. The records are also appended to the trace of `cluster`, if it has one.
 ///
 /// `work` receives the agents, with the trace file for the nodes that it starts.

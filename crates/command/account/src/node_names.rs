@@ -17,8 +17,8 @@ impl NodeNames {
         NodeNames { compute: machine.nodes.compute.value.into(), all: machine.node_count().into() }
     }
 
-    /// Returns the kind of a node, and its index among the nodes of this kind. The node of the jobs' tracks has the
-    /// last number.
+    /// Returns the kind of a node, and its index among the nodes of this kind. The tracks of jobs belong
+    /// to one more node, with the number after those of all real nodes.
     fn kind(self, NodeId(node): NodeId) -> (&'static str, u64) {
         match node.checked_sub(self.compute) {
             None => ("compute node", node),

@@ -163,7 +163,7 @@ impl<'a> Race<'a> {
         (0..self.trial.jobs.len()).max_by_key(|&job| (started(job), usize::MAX - job)).unwrap_or(0)
     }
 
-    /// Describes each job, in the order of their ends: its duration, and how long it waited for which reason.
+    /// Describes each job, in the order of their ends: its duration, and its waits by reason.
     fn job_lines(&self) -> Vec<String> {
         let mut order: Vec<usize> = (0..self.outcome.ends.len()).collect();
         order.sort_by_key(|&job| self.outcome.ends[job]);

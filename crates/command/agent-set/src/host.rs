@@ -61,7 +61,7 @@ impl<'a> Host<'a> {
         self.name.unwrap_or("this computer")
     }
 
-    /// Returns the address of this host in ssh's configuration, or `None` if there is none.
+    /// Returns the address of this host in ssh's configuration, or `None` if it has no address.
     pub fn configured_address(self) -> Option<String> {
         let mut words = self.ssh.split_whitespace();
         let mut command = Command::new(words.next()?);
@@ -144,7 +144,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Returns what a process prints on standard error, at most 16 KiB. Blocks until the process closes the stream or the
+/// Returns the standard error of a process, at most 16 KiB. Blocks until the process closes the stream or the
 /// limit is reached.
 pub fn complaints(errors: &mut impl Read) -> String {
     const BYTES_MAX: u64 = 16 << 10;

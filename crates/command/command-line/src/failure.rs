@@ -43,7 +43,7 @@ impl Failure {
         }
     }
 
-    /// Returns a failure of the action `what` for the reason `why`.
+    /// Returns the failure of an action, with its reason.
     pub fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
         Failure {
             what: what.into(),

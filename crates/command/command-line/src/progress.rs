@@ -124,7 +124,7 @@ fn style(template: &str) -> ProgressStyle {
     })
 }
 
-/// Returns the end of the progress line for `done` of `total` bytes: the remaining time, or what happens after the last
+/// Returns the end of the progress line for `done` of `total` bytes: the remaining time, or the step after the last
 /// byte.
 fn rest(done: u64, total: Option<u64>, left: Duration) -> String {
     match total {

@@ -4,8 +4,8 @@
 //! crate needs exclusive use of the disks. It copies each such file into the namespace and then removes the old
 //! stripes:
 //!
-//! 1. Write the file under a temporary name made of its identity, so that the next run finds what a killed run has
-//! left.
+//! 1. Write the file under a temporary name made of its identity, so that the next run finds the remains of a killed
+//!    run.
 //! 2. Set an extended attribute that names the old file.
 //! 3. Rename the file to its path, and flush everything.
 //! 4. Remove the old stripes, then the attribute.
@@ -416,7 +416,7 @@ impl Converter {
     }
 }
 
-/// Returns whether an old file can be converted to this path.
+/// Checks if an old file can be converted to this path.
 async fn standing(
     namespace: Option<&Namespace>,
     name: &str,

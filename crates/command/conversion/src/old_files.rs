@@ -25,7 +25,7 @@ pub(super) struct OldEntry {
     pub(super) state: OldState,
 }
 
-/// File made of the objects of one name, or the reason that there is none.
+/// File made of the objects of one name, or the reason why they make no file.
 #[derive(Debug)]
 pub(super) enum OldState {
     /// Finished file.

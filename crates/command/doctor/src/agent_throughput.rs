@@ -2,7 +2,7 @@
 //!
 //! Agents are measured one after the other, so that they do not disturb each other. Several rounds distinguish a short
 //! disturbance from a permanent one. An agent reports the processor time of all programs on its computer, and its own.
-//! The difference shows whether other programs were at work.
+//! The difference is the work of other programs.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};

@@ -6,9 +6,9 @@
 //! does not hide that an agent is slow. (A disk may follow a delay with a burst.)
 //!
 //! - For writes, a unit is a device, because agents with disks on the same device disturb each other, so that a
-//! comparison between them would be meaningless. For reads, which the memory may serve, a unit is a computer.
+//!   comparison between them would be meaningless. For reads, which the memory may serve, a unit is a computer.
 //! - A unit is not compared with units that have an advantage: units on the computer of this program, which need no
-//! network, and units on computers with less work of other programs.
+//!   network, and units on computers with less work of other programs.
 
 use command_line::failure::Failure;
 use node::Size;

@@ -2,7 +2,7 @@
 //!
 //! - `agent.rs`: one agent's report of its disks and its computer.
 //! - `agent_throughput.rs`: write and read throughput of each agent in several rounds, and the work of other programs
-//! on its computer in the same time.
+//!   on its computer in the same time.
 //! - `mounts.rs`: mounts of this user on this computer.
 //! - `names.rs`: the namespace.
 //! - `judge.rs`: problems and notes; computed from these findings alone.

@@ -2,12 +2,12 @@
 //! the disk of each stripe.
 //!
 //! - All stripes before the last existing stripe once existed, so a missing one among them is lost. Its disk is
-//! recorded as [`NO_DISK`], so that readers get an error.
+//!   recorded as [`NO_DISK`], so that readers get an error.
 //! - A missing stripe is a hole instead if its disk is known and present. Consecutive files are striped over the same
-//! list of disks, each starting with the next disk. So the disk is known if the previous and the next file have a
-//! stripe on the same disk at this place in the list.
+//!   list of disks, each starting with the next disk. So the disk is known if the previous and the next file have a
+//!   stripe on the same disk at this place in the list.
 //! - If a file ends with a whole block and the next stripe may be lost, the file may have been longer. Then it gets one
-//! more byte after this block.
+//!   more byte after this block.
 //!
 //! The length of the file beyond its last existing stripe is unknown, and so are the holes of a lost stripe.
 
@@ -104,7 +104,7 @@ fn called(file: FileId) -> String {
     format!("number {:016x}", file.0)
 }
 
-/// Reads the labels of a file's stripes, and asks the agents whether the file was removed.
+/// Reads the labels of a file's stripes, and asks the agents if the file was removed.
 async fn ask(
     namespace: &Namespace,
     places: &DisksByIdentity,

@@ -129,7 +129,7 @@ pub fn settings_with(keys: Keys) -> Result<Settings> {
     Ok(Settings { driver: asked.driver, limits, ..Settings::new(node::new_node_id()?, keys) })
 }
 
-/// Explains the failure of the job `what` on agents in the user's terms.
+/// Explains the failure of a job on agents in the user's terms.
 pub fn explained_job<T>(
     connection: &ConnectedNode,
     what: &str,

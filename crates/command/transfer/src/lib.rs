@@ -6,7 +6,7 @@
 //!   patterns of paths.
 //! - `local.rs`: files of this computer; `memory.rs`: size of its memory.
 //! - `one_file.rs`: get and put by each transfer method, and salvage of a damaged file; `preflight.rs`: checks before a
-//! file is put.
+//!   file is put.
 //! - `parallel.rs`: many files at once; `put_tree.rs`, `get_tree.rs`: whole directories.
 //! - `scratch.rs`: files without names, for measurements; `recordings.rs`: starts and stops recording on agents.
 

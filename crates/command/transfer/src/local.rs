@@ -410,7 +410,7 @@ pub fn open_log(path: &Path) -> Result<File> {
     File::options().create(true).read(true).append(true).open(path).map_err(failed)
 }
 
-/// Returns the contents of a text file from byte `begin` to its end.
+/// Returns the contents of a text file from byte `begin` on.
 pub fn read_from(path: &Path, begin: u64) -> io::Result<String> {
     let (mut file, mut text) = (File::open(path)?, String::new());
     file.seek(SeekFrom::Start(begin))?;

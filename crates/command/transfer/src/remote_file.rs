@@ -72,8 +72,9 @@ impl ReadableFile {
 
     /// Closes the file after it was read.
     ///
-    /// Fails if the data read may be a mixture of old and new contents: the contents were changed, or the file lost its
-    /// name while the metadata server did not know that it was open, so that its contents may have been removed.
+    /// Fails if the data read may be a mixture of old and new contents: the contents were changed. Also fails if the
+    /// file lost its name while the metadata server did not know that it was open, so that its contents may have been
+    /// removed.
     pub async fn close(self, name: &str) -> Result<()> {
         let ReadableFile { namespace, open, known } = self;
         let now = namespace.connection.explained(name, open.attributes().await);
@@ -177,7 +178,7 @@ impl HiddenFile {
         self.open.borrow().as_ref().map(OpenTreeFile::known)
     }
 
-    /// Runs `work`, which writes the file. If the metadata server restarts meanwhile, reclaims the open file.
+    /// Runs `work`, which writes the file. Reclaims the open file if the metadata server restarts during the work.
     pub async fn while_open<T>(&self, work: impl Future<Output = T>) -> T {
         let machine = &self.namespace.connection.machine;
         let mut work = pin!(work);

@@ -10,7 +10,8 @@ use node::{ConnectedNode, Result};
 pub const LEFT: &str =
     "Stripes of unnamed files may be left: `starfish fsck --repair --remove-unnamed` removes them.";
 
-/// Describes a new file over all disks, in blocks of `block_bytes` bytes. Error messages call it `what`.
+/// Describes a new file over all disks, in blocks of `block_bytes` bytes. The last argument is its name in error
+/// messages.
 pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) -> Result<NumberedFile> {
     let striping = Striping::new(block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
     let striping = connection.explained(what, striping)?;

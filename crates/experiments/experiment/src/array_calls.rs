@@ -1,4 +1,4 @@
-//! Expresses a pattern of an array as the calls of an MPI program: all nodes open the file together, each makes one
+//! Expresses a pattern of an array as the calls of an MPI program. All nodes open the file together, each makes one
 //! collective call for its part of the array, and all sync written data together.
 
 use std::io;

@@ -7,11 +7,11 @@
 //!
 //! - `experiment.rs`: the value and its check; `error.rs`: errors.
 //! - `case.rs`, `options.rs`: the experiments of the reports; `access_pattern.rs`: names of their access patterns;
-//! `array_calls.rs`: the calls of an equivalent MPI program.
+//!   `array_calls.rs`: the calls of an equivalent MPI program.
 //! - `placement_case.rs`: jobs that share disks, placed by a policy; `placement_outcome.rs`: the outcome of a trial.
 //! - `replay.rs`: the replay of a request log.
 //! - `fields.rs`, `choices.rs`: user settings by name; `placement_fields.rs`: settings of jobs that share disks.
-//! - `summary.rs`: statistics of several trials.
+//! - `trial.rs`: one run of an experiment; `summary.rs`: statistics of several trials.
 
 mod access_pattern;
 mod array_calls;

@@ -6,9 +6,9 @@
 //! report:
 //!
 //! - A run is a file of one stripe. Its block size is the amount of data that is read or written at once, so each
-//! access is one disk request.
+//!   access is one disk request.
 //! - I/O nodes do not prefetch, have a thread for each request, and have memory for all blocks of their disks.
-//! Therefore jobs wait only for disks.
+//!   Therefore jobs wait only for disks.
 //! - A disk receives one request at a time, in the order that the scheduler chooses.
 
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! Tests that options without effect change no event.
+//! Tests that options which an experiment declares ineffective change no event of its run.
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Choices, Contents, DiskLayout, FieldSet, Method, Options, Queued};
@@ -10,7 +10,7 @@ fn digest(experiment: &Case) -> (u64, u64) {
 }
 
 #[test]
-fn options_without_effect_change_no_event() {
+fn options_declared_ineffective_change_no_event() {
     let machine = MachineDescription::load("starfish-1996").expect("a machine that is built in");
     let mut without_effect = 0;
     for method in Method::ALL {

@@ -112,7 +112,7 @@ fn is_filled(data: &[u8], offset: u64) -> bool {
         && tail == &mix(number + count).to_le_bytes()[..tail.len()]
 }
 
-/// Returns how many of the `bytes` bytes from `offset` on belong to a word that begins before `offset`.
+/// Returns the number of bytes, of `bytes` from `offset` on, that belong to a word that begins before `offset`.
 fn before_whole_words(offset: u64, bytes: usize) -> usize {
     (offset.wrapping_neg() % WORD as u64).min(bytes as u64) as usize
 }

@@ -16,11 +16,11 @@
 //! - `arrays.rs`: a group writes one or two arrays, each to a file, with or without a write cache.
 //! - `sequential.rs`: a program reads or writes a file sequentially through a page cache.
 //! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, with a mix of reads and
-//! writes.
+//!   writes.
 //! - `names.rs`: the member creates, stats, lists or removes small files in a directory.
 //! - `replay.rs`: each member replays the requests of a node of a request log.
 //! - `merge.rs`, `interleave.rs`: the member merges or interleaves runs; `run_part.rs`: code that both jobs share;
-//! `runs.rs`: reads and writes of runs; `timeline.rs`: record of the progress over time.
+//!   `runs.rs`: reads and writes of runs; `timeline.rs`: record of the progress over time.
 //! - `round_trips.rs`: the member only exchanges messages.
 //! - `local.rs`: a program reads a file of its node's disk, without the file system.
 //! - `contents.rs`: contents of files, and their checks; `error.rs`: errors.

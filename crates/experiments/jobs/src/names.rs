@@ -186,7 +186,7 @@ impl<M: Machine> NamesPart<M> {
         Ok(taken.take())
     }
 
-    /// Calls `what` for each file, for `outstanding` files at the same time.
+    /// Performs an operation on each file, on `outstanding` files at the same time.
     async fn all<F>(&self, what: impl Fn(Rc<NamesMember<M>>, u32) -> F + Clone + 'static) -> Result<(), Error>
     where
         F: Future<Output = Result<(), Error>> + 'static,

@@ -67,7 +67,7 @@ pub enum ReplayAccess {
         method: CollectiveMethod,
         /// True if pieces for the same node share a message (gather/scatter).
         queued: bool,
-        /// Maximum size of a member's batch in bytes. A request that is larger is a batch of its own.
+        /// Maximum size of a member's batch in bytes. A request that is larger is a separate batch.
         bytes: u64,
     },
     /// The log's collective calls by `method`, its other calls as independent requests.
@@ -192,7 +192,7 @@ fn written(log: &RequestLog) -> Vec<RangeSet> {
 }
 
 /// Returns the kind and the number of requests of the batch that begins with the first request, or `None` if the first
-/// request is a sync or there is none.
+/// request is a sync or missing.
 fn batch(requests: &[Request], bytes_max: u64) -> Option<(Operation, usize)> {
     let Action::Move(operation, _) = requests.first()?.action else { return None };
     let mut bytes = 0;
@@ -601,12 +601,12 @@ impl<M: Machine> ReplayPart<M> {
         }
     }
 
-    /// Fails if the data read into `self.memory` at `at` contradict what this member knows about the file.
+    /// Fails if the data read into `self.memory` at `at` contradict this member's knowledge of the file.
     fn check_read(&self, stretch: Stretch, at: u64) -> Result<(), Error> {
         self.check_in(&self.memory, (stretch.file, stretch.offset, stretch.bytes.into()), at)
     }
 
-    /// Fails if the bytes at `at` in `memory` contradict what this member knows about the file at `offset`.
+    /// Fails if the bytes at `at` in `memory` contradict this member's knowledge of the file at `offset`.
     fn check_in(
         &self,
         memory: &Memory,

@@ -25,7 +25,7 @@ pub struct Sequential {
     pub page_bytes: u64,
     /// Settings of the page cache.
     pub cache: PageCacheSettings,
-    /// Computation time of the program for each page. Pages continue to arrive meanwhile, as on a node with a second
+    /// Computation time of the program for each page. Pages continue to arrive during it, as on a node with a second
     /// processor.
     pub work: Duration,
 }

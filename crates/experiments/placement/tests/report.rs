@@ -88,7 +88,7 @@ fn the_bound_of_the_copy_is_115_seconds_as_in_the_report() {
     assert!((bound - 115.0).abs() < 1.0, "{bound}");
 }
 
-/// For d = 5: r, w, f, f^, N* in ms and in blocks, the duration of a cycle at N*, and whether all jobs keep pace.
+/// For d = 5: r, w, f, f^, N* in ms and in blocks, the duration of a cycle at N*, and true if all jobs keep pace.
 #[test]
 fn five_disks_have_the_thresholds_computed_by_hand() {
     for (read_blocks, write_blocks, ratio, of_all, threshold, blocks, cycle, stable) in [

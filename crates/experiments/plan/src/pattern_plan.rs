@@ -18,7 +18,7 @@
 //!
 //! The settings are the fields of `crates/experiments/experiment/src/fields.rs`.
 //!
-//! If a plan names a group of patterns, the cases that the reports exclude are left out: if the plan also has records
+//! If a plan names a group of patterns, the cases that the reports exclude are left out. If the plan also has records
 //! of a block or more, `ra`, `rn` and `wn` are run only with the largest records, because their nodes access the whole
 //! file in one request anyway. Patterns that a plan lists explicitly are always run.
 

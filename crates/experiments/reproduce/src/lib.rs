@@ -13,10 +13,10 @@
 //! - `results.rs`: simulated tables.
 //! - `published.rs`: values that the report printed.
 //! - `agreement.rs`: agreement of simulated and published values; `statements.rs`: agreement with a report's statements
-//! in words.
+//!   in words.
 //! - `tables_csv.rs`, `report/`: the two files of a study with tables.
 //! - `cells_csv.rs`, `plan_page/`: the two files of a study that has only figures and several measures for each cell.
-//! `plan_page/` also produces pages of plans that belong to no study.
+//!   `plan_page/` also produces pages of plans that belong to no study.
 //! - `placement/`: the study of jobs that share disks: its plans, its file and its page.
 
 mod agreement;

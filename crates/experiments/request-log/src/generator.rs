@@ -2,12 +2,12 @@
 //!
 //! - A trace has jobs on 32 nodes: a few concurrent jobs share the nodes.
 //! - The report replays only writes, because programs write more than they read. So all files are written, except for a
-//! chosen share of files that are read.
+//!   chosen share of files that are read.
 //! - Requests average 500 to 1200 bytes in each trace. All records of a file have the same size: a multiple of 8 bytes,
-//! drawn from an exponential distribution with this mean.
+//!   drawn from an exponential distribution with this mean.
 //! - Nodes rarely share bytes of a file, but often share blocks. So records are distributed round-robin over the nodes.
 //! - Files of CMMD programs are ten times as large as files of CMF programs. So [`Kind::Cmmd`] has ten times the
-//! records.
+//!   records.
 //! - Programs compute between requests. So pauses are drawn from an exponential distribution with a given mean.
 //!
 //! The report does not state file sizes and computation times. We chose these numbers.

@@ -146,7 +146,7 @@ impl<'a> Words<'a> {
         Place::Column(self.number, column + 1)
     }
 
-    /// Parses the next word with `read`. The error message contains `what`, the expected word.
+    /// Parses the next word with `read`. The error message contains the description of the expected word.
     fn expect<T>(
         &mut self,
         what: &str,

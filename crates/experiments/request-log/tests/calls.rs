@@ -211,7 +211,7 @@ fn mistakes_are_reported_with_line_and_column() {
         ("1 2 x write-all a 0 0:8", "line 6, column 17: node 2 has no opening a of this file"),
         ("1 0 y write-all a 0 0:8", "line 6, column 17: node 0 has no opening a of this file"),
         ("1 0 x write-all a x 0:8", "line 6, column 19: expected the number of a call"),
-        ("1 0 x write-all a 0 0:(8+)8", "line 6, column 21: at byte 5"),
+        ("1 0 x write-all a 0 0:(8+)8", "line 6, column 21: expected a number of bytes at byte 5"),
         ("1 0 x write-all a 0 281474976710656:8", "line 6, column 21: it ends at byte 281474976710664"),
         ("1 0 x write-all a 0 0:8 1 magic", "line 6, column 27: expected a method, not \"magic\""),
         ("1 0 - write-all a 0 0:8", "line 6, column 5: a write-all needs a file"),

@@ -1,11 +1,11 @@
 //! Statistics of an experiment with few trials.
 //!
 //! A [`Sample`] holds the values of the trials. It computes their mean, their coefficient of variation and a confidence
-//! interval of the mean, and tests whether two samples differ significantly. Because there are few trials, all methods
+//! interval of the mean, and tests two samples for a significant difference. Because there are few trials, all methods
 //! use Student's t distribution instead of the normal distribution. Use the [`median`] if some values may be outliers,
 //! for example on a shared computer.
 //!
-//! An unknown result is `None`, never NaN: with a single trial only the value itself is known.
+//! Functions return `None` for an unknown result, and never NaN: with a single trial only the value itself is known.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -64,7 +64,7 @@ impl Sample {
         Some(student(freedom as f64).inverse_cdf((1.0 + CONFIDENCE) / 2.0) * self.standard_error())
     }
 
-    /// Tests whether the means of two populations differ significantly (confidence level 95 %). Each trial of one
+    /// Tests the means of two populations for a significant difference (confidence level 95 %). Each trial of one
     /// sample is paired with the trial of the same number of the other.
     ///
     /// The test is Student's two-sided t-test for paired samples, applied to the differences of the pairs. Trials of

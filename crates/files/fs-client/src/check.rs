@@ -1,13 +1,13 @@
-//! Checks files: the I/O nodes read back all that their disks have of them, the disks in parallel, and the client
-//! combines the findings.
+//! Checks files: the I/O nodes read back all stripes of the files, on all disks in parallel, and the client combines
+//! the findings.
 //!
 //! ```text
-//! every disk:  which stripes of these files are there?   -> foreign ones
-//!              then, a little at a time: read them back  -> damaged ones, and where
+//! every disk:  which stripes of the files does it store? -> foreign stripes
+//!              then reads them back, part by part        -> damaged stripes and extents
 //! ```
 //!
-//! Removal of a file during the check is no finding. The check covers only data on the disks, not data that an I/O node
-//! has accepted and not written yet.
+//! The removal of a file during the check is not a finding. The check covers only data on the disks, not data that an
+//! I/O node has accepted but not written yet.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,9 +21,10 @@ use crate::error::{Error, Failure, FailureKind, Result};
 use crate::number;
 use crate::protocol::{Damage, FileId, Label, Reply, Request, SCRUB_BYTES_MAX};
 
-// Each disk reads back one part at a time: with two at a time its arm would move back and forth between them.
+// Each disk reads back one part at a time: with two parts its arm would move back and forth between them.
 
-/// With a rate limit, a part is the data that may be read in this fraction of a second.
+/// Number of parts per second if the rate is limited: a part then has the data that may be read in this fraction of a
+/// second.
 const PARTS_PER_SECOND: u64 = 4;
 
 /// Minimum size of a part, in bytes.
@@ -36,27 +37,27 @@ pub struct Check {
     pub files: BTreeMap<FileId, CheckedFile>,
     /// Number of bytes read back, on all disks.
     pub bytes: u64,
-    /// Failures to check something, whose state is then unknown.
+    /// Failures of the check. The state of the files that were not checked is unknown.
     pub failures: Vec<Error>,
 }
 
 /// Findings about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedFile {
-    /// Its size in bytes, as far as its stripes exist.
+    /// Size of the file in bytes, according to its existing stripes.
     pub bytes: u64,
-    /// The faults found.
+    /// The faults of the file.
     pub findings: Vec<Finding>,
 }
 
 /// A fault of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its kind.
+    /// Kind of the fault.
     pub kind: FindingKind,
     /// The I/O node and disk with the fault.
     pub place: Option<(NodeId, u32)>,
-    /// Index of the stripe concerned, if known.
+    /// Index of the faulty stripe, if known.
     pub stripe: Option<u32>,
     /// The damaged extents of the file, if known; in order.
     pub damaged: Vec<Extent>,
@@ -69,7 +70,7 @@ pub struct Finding {
 pub enum FindingKind {
     /// A stripe does not match its checksums.
     Damaged,
-    /// A stripe of another file lies in the place of one of this file, or a stripe exists twice.
+    /// A stripe of another file is in the place of a stripe of this file, or a stripe exists twice.
     Foreign,
     /// The I/O node remembers the removal of the file, and rejects requests for its remaining stripes.
     Removed,
@@ -80,7 +81,7 @@ pub enum FindingKind {
 /// Progress of a check.
 #[derive(Clone, Copy, Debug)]
 pub enum Checking {
-    /// Number of bytes to read back in all.
+    /// Total number of bytes to read back.
     Expected(u64),
     /// Number of bytes read back since the last report.
     Done(u64),
@@ -90,7 +91,7 @@ pub enum Checking {
 struct FoundObject {
     node: NodeId,
     disk: u32,
-    /// Its label and length in bytes, or the reason why they are unknown.
+    /// Label of the stripe and its length in bytes, or the reason why these are unknown.
     stripe: std::result::Result<(Label, u64), Failure>,
     damage: Vec<Damage>,
     why: Option<String>,
@@ -100,13 +101,14 @@ struct FoundObject {
 struct Shared {
     found: RefCell<BTreeMap<FileId, Vec<FoundObject>>>,
     failures: RefCell<Vec<Error>>,
-    /// The disks to check: the I/O node, and the index there.
+    /// The disks to check: the I/O node, and the index of the disk at this node.
     disks: Vec<(NodeId, u32)>,
     bytes: Cell<u64>,
     readers: InFlight,
 }
 
-/// Stripes to read back at one disk: the file, the index of its place in `found`, the next offset and the end.
+/// Stripes to read back at one disk: for each, the file, the index of the stripe's place in `found`, the next offset
+/// and the end.
 struct Queue {
     stripes: VecDeque<(FileId, usize, u64, u64)>,
     /// Earliest start of the next part.
@@ -114,8 +116,8 @@ struct Queue {
 }
 
 impl<M: Machine> Client<M> {
-    /// Checks files, as far as their stripes exist; the namespace records which stripes must exist. Reads back at most
-    /// `bytes_per_second` in each second, if given. A file without stripes is among the failures.
+    /// Checks the existing stripes of files; the namespace records which stripes must exist. Reads back at most
+    /// `bytes_per_second` bytes in each second, if given. A file without stripes is reported among the failures.
     pub async fn check(
         &self,
         files: &[FileId],
@@ -153,14 +155,14 @@ impl<M: Machine> Client<M> {
         shared.readers.none().await;
     }
 
-    /// Returns all disks: the I/O node, and the index there.
+    /// Returns all disks: the I/O node, and the index of the disk at this node.
     pub(super) fn disk_places(&self) -> Vec<(NodeId, u32)> {
         let disks = self.inner.disks.borrow();
         let counts = self.inner.io_nodes.iter().zip(&*disks);
         counts.flat_map(|(&node, &count)| (0..count).map(move |disk| (node, disk))).collect()
     }
 
-    /// Reads back all stripes found, on all disks at once.
+    /// Reads back all found stripes, on all disks in parallel.
     async fn read_back(
         &self,
         bytes_per_second: Option<u64>,
@@ -186,7 +188,7 @@ impl<M: Machine> Client<M> {
         self.inner.endpoint.machine().now()
     }
 
-    /// Starts a task and records its failure.
+    /// Starts a task, and records its failure.
     fn begin(&self, shared: &Rc<Shared>, task: impl Future<Output = Result<()>> + 'static) {
         let (shared, operation) = (shared.clone(), shared.readers.begin());
         self.inner.endpoint.machine().spawn("checking a disk", async move {
@@ -198,7 +200,7 @@ impl<M: Machine> Client<M> {
         });
     }
 
-    /// Finds the stripes of these files that a disk has.
+    /// Finds the stripes of these files on a disk.
     async fn find_at(&self, node: NodeId, disk: u32, files: &[FileId], shared: &Shared) -> Result<()> {
         for &file in files {
             let stripe = match self.scrub(node, disk, file, 0, 0).await {
@@ -230,7 +232,7 @@ impl<M: Machine> Client<M> {
             }
             let part = match self.scrub(node, disk, file, offset, bytes as u32).await {
                 Ok(part) => part,
-                // The stripe has been removed since.
+                // The stripe has been removed in the meantime.
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
                 Err(error) => {
                     let failure = self.failure_of_stripe(node, disk, *error).await?;
@@ -250,7 +252,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// Returns the failure that readers of a stripe get. Fails instead if the I/O node or the disk has failed.
+    /// Returns the failure that a reader of a stripe gets. If the I/O node or the disk has failed, fails instead.
     async fn failure_of_stripe(&self, node: NodeId, disk: u32, error: Error) -> Result<Failure> {
         let Error::Remote { failure, .. } = error else { return Err(error.into()) };
         if matches!(failure.kind, FailureKind::Damaged | FailureKind::Removed) {
@@ -262,7 +264,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// Makes an I/O node read back part of a file's stripe on one of its disks.
+    /// Requests that an I/O node reads back part of a file's stripe on one of its disks.
     pub(super) async fn scrub(
         &self,
         node: NodeId,
@@ -315,7 +317,7 @@ impl Shared {
 }
 
 impl Queue {
-    /// Returns the next part: the file, the index of the place, the offset and the number of bytes.
+    /// Returns the next part: the file, the index of the stripe's place, the offset and the number of bytes.
     fn next(&mut self, rate: Option<u64>) -> Option<(FileId, usize, u64, u64)> {
         let most = u64::from(SCRUB_BYTES_MAX);
         let most = rate.map_or(most, |rate| (rate / PARTS_PER_SECOND).clamp(PART_BYTES_MIN, most));
@@ -345,7 +347,7 @@ impl FoundObject {
 
 /// Combines the findings about a file.
 fn judged(mut found: Vec<FoundObject>) -> CheckedFile {
-    // Sort for a stable order: the disks answered in any order.
+    // Sort the places, since the disks answered in any order.
     found.sort_by_key(|place| (place.node, place.disk));
     found.iter_mut().for_each(|place| place.damage.sort_by_key(|part| part.offset));
     let Some((file, striping)) = file_of(&found) else {
@@ -388,7 +390,7 @@ fn file_of(found: &[FoundObject]) -> Option<(FileId, Striping)> {
             None => files.push((file, BTreeSet::from([label.stripe]))),
         }
     }
-    // Reverse, because `max_by_key` returns the last of equals: the first should win.
+    // Reverse the order, so that the first of several equal maxima is returned: `max_by_key` returns the last one.
     files.into_iter().rev().max_by_key(|(_, stripes)| stripes.len()).map(|(file, _)| file)
 }
 
@@ -410,7 +412,7 @@ fn damage_finding(place: &FoundObject) -> Option<Finding> {
     Some(Finding { damaged, ..place.finding(FindingKind::Damaged, text) })
 }
 
-/// Returns the extents of the file at which parts of one of its stripes lie.
+/// Returns the extents of the file that correspond to parts of one of its stripes.
 fn in_file(label: Label, damage: &[Damage]) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::new();
     let block_bytes = label.striping.block_bytes();
@@ -419,7 +421,7 @@ fn in_file(label: Label, damage: &[Damage]) -> Vec<Extent> {
         while offset < end {
             let bytes = (block_bytes - offset % block_bytes).min(end - offset);
             let place = StripePlace { stripe: label.stripe, offset };
-            // No file has offsets this large: such a stripe was never written by a client.
+            // No file has offsets this large, so no client has written such a stripe.
             let at = label.striping.file_offset_of(place).unwrap_or(layout::FILE_BYTES_MAX);
             match extents.last_mut() {
                 Some(last) if last.end() == at => last.bytes += bytes,

@@ -1,4 +1,4 @@
-//! The remains of a damaged file: all readable bytes, and the unreadable extents.
+//! Reads a damaged file: returns all readable bytes, and the unreadable extents.
 
 use layout::{BlockRequest, Extent};
 use machine::{Class, Machine, Payload};
@@ -12,7 +12,7 @@ pub struct DamagedFileReader<M: Machine> {
     file: File<M>,
 }
 
-/// Consecutive bytes of a file, or the number of consecutive unreadable bytes.
+/// Part of a damaged file: consecutive readable bytes, or the number of consecutive unreadable bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SalvagedExtent {
     /// Readable bytes.
@@ -22,7 +22,7 @@ pub enum SalvagedExtent {
 }
 
 impl SalvagedExtent {
-    /// Returns the number of bytes of the file that this remnant covers.
+    /// Returns the number of bytes of the file that this part covers.
     pub fn bytes(&self) -> u64 {
         match self {
             SalvagedExtent::Data(data) => data.len(),
@@ -32,7 +32,7 @@ impl SalvagedExtent {
 }
 
 impl<M: Machine> DamagedFileReader<M> {
-    /// Returns the remains of an open file.
+    /// Returns an open file as a damaged file.
     pub(super) fn of(file: File<M>) -> Self {
         DamagedFileReader { file }
     }
@@ -48,7 +48,7 @@ impl<M: Machine> DamagedFileReader<M> {
         (0..striping.block_count(bytes)).map(move |block| striping.block_extent(block, bytes))
     }
 
-    /// Reads the readable parts of a block. Narrows damage down to the smallest unit that disks detect.
+    /// Reads the readable parts of a block. Determines the damage to the smallest unit in which disks detect it.
     pub async fn read(&self, block: Extent) -> Result<Vec<SalvagedExtent>> {
         let (mut remnants, mut parts) = (Vec::new(), vec![block]);
         while let Some(part) = parts.pop() {
@@ -69,8 +69,8 @@ impl<M: Machine> DamagedFileReader<M> {
     }
 }
 
-/// Splits a part of a block at a unit of its stripe, because disks have one checksum for each unit. Returns `None` if
-/// the part is within one unit.
+/// Splits a part of a block at a unit boundary of its stripe, because disks have one checksum for each unit. Returns
+/// `None` if the part is within one unit.
 fn halves(part: Extent, stripe_offset: u64) -> Option<[Extent; 2]> {
     let units = (stripe_offset + part.bytes).div_ceil(UNIT_BYTES) - stripe_offset / UNIT_BYTES;
     if units < 2 {

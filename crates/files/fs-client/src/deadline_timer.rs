@@ -1,5 +1,5 @@
-//! Timer that acts on an owner's oldest waiting entry after a time limit. One task for each owner serves it, and runs
-//! only while an entry waits.
+//! Timer that processes an owner's waiting entries when the oldest one has waited for a time limit. Each owner has one
+//! timer task, which runs only while an entry waits.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -9,7 +9,7 @@ use machine::{Duration, Instant, Machine};
 /// Timer state of an owner.
 #[derive(Default)]
 pub(super) struct DeadlineTimer {
-    /// Time at which the oldest entry began to wait, if any waits.
+    /// Time at which the oldest entry began to wait, if any entry waits.
     oldest: Cell<Option<Instant>>,
     /// True if a timer task is running.
     is_timed: Cell<bool>,
@@ -23,12 +23,12 @@ pub(super) trait Timed: 'static {
 
     fn in_time(&self) -> &DeadlineTimer;
 
-    /// Processes all waiting entries. The timer has been cleared before this call.
+    /// Processes all waiting entries. The timer is cleared before this call.
     fn do_it(self: &Rc<Self>);
 }
 
 impl DeadlineTimer {
-    /// Records that an entry waits from now on, unless an older one is waiting.
+    /// Records that an entry waits from now on, unless an older entry already waits.
     pub(super) fn wait(&self, machine: &impl Machine) {
         if self.oldest.get().is_none() {
             self.oldest.set(Some(machine.now()));
@@ -41,7 +41,7 @@ impl DeadlineTimer {
     }
 }
 
-/// Records that an entry of `owner` waits, and makes sure that a task called `name` processes it after `limit`.
+/// Records that an entry of `owner` waits, and ensures that a task called `name` processes it after the time `limit`.
 pub(super) fn start_timer<T: Timed>(owner: &Rc<T>, limit: Duration, name: &'static str) {
     let in_time = owner.in_time();
     in_time.wait(owner.machine());

@@ -1,5 +1,6 @@
-//! Operations of the members of a group, a job or a team. The members send the I/O nodes their requests and enter a
-//! barrier. The first member then asks all I/O nodes to move the data, and all members enter a second barrier.
+//! Operations of the members of a group, a job or a team. The members send their requests to the I/O nodes, and enter a
+//! barrier. Then the first member requests that all I/O nodes transfer the data, and all members enter a second
+//! barrier.
 //!
 //! ```text
 //!         members                                   barriers at                  if a member is lost
@@ -24,29 +25,29 @@ use crate::endpoint::Answer;
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{CollectiveId, MemoryId, Reply};
 
-/// Result of such an operation, as far as this member knows it. Only the first member knows all.
+/// Result of an operation, as far as this member knows it. Only the first member knows the complete result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Number of blocks of each disk involved, in the order of the client's I/O nodes.
+    /// Number of transferred blocks of each disk, in the order of the client's I/O nodes.
     pub blocks: Vec<u64>,
-    /// Number of bytes discarded because another member had overwritten them later.
+    /// Number of bytes that were discarded because another member overwrote them later.
     pub hidden: u64,
-    /// Durations of the phases, as this member saw them.
+    /// Durations of the phases, as this member measured them.
     pub times: MoveTimes,
     /// The first member's final message to the others, if the members share messages; otherwise this member's own
     /// message. May be empty.
     pub(super) message: Vec<u8>,
 }
 
-/// Durations of the phases of such an operation, as one member sees them.
+/// Durations of the phases of an operation, as one member measures them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveTimes {
-    /// Time to send the I/O nodes this member's part, until all have answered.
+    /// Time to send this member's part to the I/O nodes, until all have answered.
     pub sending: Duration,
     /// Time in the first barrier.
     pub barrier: Duration,
-    /// Time of the data transfer, including sorting and disk accesses at the I/O nodes, until all members know that it
-    /// is complete.
+    /// Time of the data transfer, including sorting and disk accesses at the I/O nodes, until all members have been
+    /// notified of its completion.
     pub moving: Duration,
 }
 
@@ -69,8 +70,8 @@ pub(super) trait BarrierMembers<M: Machine> {
     /// Begins the next operation and returns its name, which also identifies the memory of its members.
     fn next(&self) -> CollectiveId;
 
-    /// Enters the barrier with this member's contribution and blocks until all members have entered. If one contributes
-    /// a failure, all members fail with the same failure.
+    /// Enters the barrier with this member's contribution, and blocks until all members have entered. If a member
+    /// contributes a failure, all members fail with this failure.
     async fn enter_barrier(
         &self,
         client: &Client<M>,
@@ -82,12 +83,12 @@ pub(super) trait BarrierMembers<M: Machine> {
     async fn enter_barrier_after(&self, client: &Client<M>, outcome: Result<()>) -> Result<()> {
         let entered =
             self.enter_barrier(client, outcome.as_ref().map(|()| Vec::new()).map_err(|error| &**error)).await;
-        // Prefer the local error: it has more detail than the failure that the barrier returns.
+        // Prefer the local error, which has more details than the failure that the barrier returns.
         outcome.and(entered.map(drop))
     }
 }
 
-/// Members that can reach each other and so can exchange data.
+/// Members that are connected to each other, so that they can exchange data.
 pub(super) trait ExchangeMembers<M: Machine>: BarrierMembers<M> {
     /// Returns the members, in order.
     fn members(&self) -> &Rc<[NodeId]>;
@@ -104,18 +105,19 @@ pub(super) trait ExchangeMembers<M: Machine>: BarrierMembers<M> {
 pub(super) struct BarrierResult {
     /// The members, in order.
     pub(super) members: Rc<[NodeId]>,
-    /// All contributions in the order of the members, if the members share them; otherwise only this member's.
+    /// All contributions in the order of the members, if the members share them; otherwise only this member's
+    /// contribution.
     pub(super) contributions: Vec<Vec<u8>>,
 }
 
 impl BarrierResult {
-    /// Returns the greatest of the contributed numbers.
+    /// Returns the largest contributed number.
     pub(super) fn greatest(&self) -> Result<u64> {
         let mut numbers = self.contributions.iter().map(|bytes| decoded(bytes, self.members[0]));
         numbers.try_fold(0, |greatest, number| number.map(|number: u64| greatest.max(number)))
     }
 
-    /// Returns the first member's contribution, or this member's if the members do not share them.
+    /// Returns the first member's contribution, or this member's own one if the members do not share contributions.
     pub(super) fn first_contribution(self) -> Vec<u8> {
         self.contributions.into_iter().next().unwrap_or_default()
     }
@@ -138,8 +140,8 @@ pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8], sender: NodeId) -> Resu
     postcard::from_bytes(bytes).map_err(|_| unexpected(sender))
 }
 
-/// Returns the failure to report to the other members for an error. Its text names the failed node, since the others
-/// receive it from the coordinator of the barrier.
+/// Returns the failure by which an error is reported to the other members. Its text names the failed node, since the
+/// others receive it from the coordinator of the barrier.
 pub(super) fn failure_for_members(error: &Error) -> Failure {
     let text = error.to_string();
     Failure { text, ..Failure::from(error.clone()) }
@@ -151,15 +153,15 @@ pub(super) struct CommonOperation<'a, Send, Ask> {
     pub(super) memory: &'a Memory,
     /// Name of the recorded span in which this member sends its part.
     pub(super) span_name: &'static str,
-    /// Sends the I/O nodes this member's part and returns its contribution to the barrier.
+    /// Sends this member's part to the I/O nodes, and returns this member's contribution to the barrier.
     pub(super) send: Send,
-    /// As the first member, asks all I/O nodes to move the announced data.
+    /// As the first member, requests that all I/O nodes transfer the data of all parts.
     pub(super) ask: Ask,
 }
 
 impl<M: Machine> Client<M> {
-    /// Makes one attempt at an operation of members. Returns the outcome of this member's part, and the outcome that
-    /// all members share.
+    /// Makes one attempt at an operation. Returns the outcome of this member's part, and the outcome that all members
+    /// share.
     pub(super) async fn attempt<Send, Ask>(
         &self,
         gathering: &impl BarrierMembers<M>,
@@ -228,7 +230,7 @@ pub(super) fn moved_by(answers: Vec<(NodeId, Answer)>) -> Result<Moved> {
     outcome.map(|()| moved)
 }
 
-/// Attempts an operation of members, and retries it once, after `reopen`, if an I/O node restarted. `attempt` receives
+/// Attempts an operation. If an I/O node restarted, calls `reopen` and retries the operation once. `attempt` receives
 /// `fits`, the result of this member's checks.
 pub(super) async fn attempts(
     attempt: impl AsyncFn(&Result<()>) -> (Result<Moved>, Result<()>),
@@ -237,7 +239,7 @@ pub(super) async fn attempts(
 ) -> Result<Moved> {
     let (own, common) = attempt(&fits).await;
     let (own, common) = match common {
-        // Decide by the shared outcome, so that either all members retry or none does.
+        // Decide by the shared outcome, so that either all members retry or no member does.
         Err(error) if error.is_restart() => {
             reopen();
             attempt(&fits).await
@@ -246,8 +248,8 @@ pub(super) async fn attempts(
     };
     match (own, common) {
         (own, Ok(())) => own,
-        // A member that cannot enter the barrier leaves and closes its memory, so an I/O node's access to it is
-        // refused. Then this member's own error is only a consequence: report the cause, the failed barrier.
+        // A member that cannot enter the barrier closes its memory, so that an I/O node's access to this memory is
+        // refused. In this case this member's own error is only a consequence. Report the cause, the failed barrier.
         (Err(own), Err(common))
             if common.is_remote(FailureKind::NoTeam) && own.is_remote(FailureKind::Invalid) =>
         {

@@ -1,4 +1,4 @@
-//! Finds data and holes of a file by asking each I/O node about its stripes.
+//! Finds data and holes of a file by querying each I/O node for its stripes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::protocol::{Reply, Request};
 
 impl<M: Machine> File<M> {
-    /// Returns the first offset from `offset` on that may be data and not a hole; `None` if only a hole follows.
+    /// Returns the first offset from `offset` on that may be data, not a hole; `None` if only a hole follows.
     ///
     /// # Errors
     /// Fails if an I/O node does not answer.
@@ -36,8 +36,8 @@ impl<M: Machine> File<M> {
         Ok(holes.min())
     }
 
-    /// Returns, for each stripe with data at or after file offset `offset`, the first range of data from there, in
-    /// offsets of the stripe.
+    /// Returns, for each stripe with data at or after file offset `offset`, the first range of data at or after this
+    /// offset, in offsets of the stripe.
     async fn find_data(&self, offset: u64) -> Result<BTreeMap<u32, Range<u64>>> {
         let (file, striping) = (self.id(), self.striping());
         let (mut unknown, mut known) = (Vec::new(), Vec::new());
@@ -57,8 +57,8 @@ impl<M: Machine> File<M> {
                 here.map(|stripe| (stripe, striping.stripe_bytes(offset, stripe))).collect();
             (!stripes.is_empty()).then_some(Request::FindData { file, stripes })
         };
-        // Treat a stripe as data if its I/O node cannot answer or its disk is missing: a read there fails instead of
-        // returning zeros.
+        // Treat a stripe as data if its I/O node cannot answer or its disk is missing, since a read of this stripe
+        // fails instead of returning zeros.
         let may_be_data = |stripe: u32| {
             let (from, end) =
                 (striping.stripe_bytes(offset, stripe), striping.stripe_bytes(self.bytes(), stripe));

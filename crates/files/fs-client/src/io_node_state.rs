@@ -11,37 +11,38 @@ use crate::protocol::{ExaminedDisk, Reply, Request};
 /// The state of an I/O node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examination {
-    /// Release of its program, see [`RELEASE`](fs_protocol::RELEASE).
+    /// Release of the node's program, see [`RELEASE`](fs_protocol::RELEASE).
     pub release: String,
-    /// Time since the beginning of 1970 by its wall clock, if it has one.
+    /// Time since the beginning of 1970 by the node's wall clock, if it has a wall clock.
     pub date: Option<Duration>,
-    /// The computer it runs on, if known.
+    /// The computer on which the node runs, if known.
     pub computer: Option<Computer>,
-    /// Its disks.
+    /// The disks of the node.
     pub disks: Vec<DiskExamination>,
 }
 
 /// Known state of a disk of an I/O node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskExamination {
-    /// Its capacity and free space.
+    /// Capacity and free space of the disk.
     pub space: Option<Space>,
-    /// Identifies its device among those of the computer.
+    /// Identifies the disk's device among the devices of the computer.
     pub device: Option<u64>,
-    /// True if its speed is independent of other disks on the same device.
+    /// True if the speed of the disk is independent of other disks on the same device.
     pub has_own_pace: bool,
-    /// Reason why the disk is unusable, if it is.
+    /// Reason why the disk is unusable, if it is unusable.
     pub failure: Option<String>,
-    /// Reads there that another client's writes delayed, if any.
+    /// Reads at the disk that another client's writes delayed, if any.
     pub held_up: Option<HeldUpExamination>,
 }
 
-/// Reads that waited behind many writes of another client, about as many of which still waited in the end.
+/// Reads that waited while many writes of another client were served, although about as many of these writes still
+/// waited afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldUpExamination {
     /// Number of delayed reads since the I/O node started.
     pub reads: u64,
-    /// Largest number of waiting writes of one client at such a time.
+    /// Largest number of waiting writes of one client at the time of such a read.
     pub writes_most: u64,
     /// Time since the last delayed read.
     pub ago: Duration,

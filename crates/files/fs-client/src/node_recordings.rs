@@ -1,8 +1,8 @@
 //! On-demand event recordings of I/O nodes, fetched together with the times of their clocks.
 //!
-//! Clocks are compared by messages. The client asks a node several times for its clock, and assumes that the node reads
-//! it in the middle of each exchange. The shortest exchange is the most exact: its error is at most half of its
-//! duration.
+//! Clocks are compared by messages. The client requests the time of a node's clock several times, and assumes that the
+//! node reads its clock in the middle of each exchange. The shortest exchange is the most exact: its error is at most
+//! half of its duration.
 
 use machine::{Instant, Machine, NodeId, Payload};
 use recording::KEPT_EVENTS;
@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::protocol::{RecordingStep, Reply, Request};
 use crate::span_names;
 
-/// Number of exchanges with each clock: even in a busy network, some of this number meet no other message.
+/// Number of exchanges with each clock: even in a busy network, other messages delay only some of these exchanges.
 const CLOCK_EXCHANGES: u32 = 16;
 
-/// Limit in bytes of a recording. An event with four arguments takes a quarter of its share.
+/// Maximum length of a recording in bytes. An event with four arguments needs a quarter of the 256 bytes per event.
 const SECTION_BYTES_MAX: u64 = KEPT_EVENTS as u64 * 256;
 
 /// Event recording of an I/O node.
@@ -25,18 +25,18 @@ const SECTION_BYTES_MAX: u64 = KEPT_EVENTS as u64 * 256;
 pub struct NodeRecording {
     /// A section of a trace, whose process 0 is the node.
     pub section: Vec<u8>,
-    /// The node's clock at time 0 of its records, in nanoseconds since 1970.
+    /// Time of the node's clock at time 0 of the recording, in nanoseconds since 1970.
     pub zero_unix_ns: u64,
     /// Offset of the node's clock from this node's clock.
     pub clock: ClockOffset,
 }
 
 impl<M: Machine> Client<M> {
-    /// Starts a recording at all I/O nodes, of the last [`KEPT_EVENTS`] events each, until a client stops it. Nodes
-    /// that are already recording on demand restart.
+    /// Starts a recording at all I/O nodes, which continues until a client stops it. Each node keeps its last
+    /// [`KEPT_EVENTS`] events. Nodes that are already recording on demand restart their recording.
     ///
     /// # Errors
-    /// Fails if a node already records its whole lifetime; then all on-demand recordings are stopped.
+    /// Fails if a node already records its whole run into a file. In this case all on-demand recordings are stopped.
     pub async fn start_recording(&self) -> Result<()> {
         let answers = self.ask_all(|_| Some(Request::Record(RecordingStep::Start))).await;
         let started = answers.into_iter().try_for_each(|(node, answer)| match answer? {
@@ -44,13 +44,13 @@ impl<M: Machine> Client<M> {
             _ => Err(unexpected(node)),
         });
         if started.is_err() {
-            // Stop the others: no client would fetch their recordings.
+            // Stop the recordings of the other nodes, since no client would fetch them.
             let _ = self.ask_all(|_| Some(Request::Record(RecordingStep::Stop))).await;
         }
         started
     }
 
-    /// Returns true if an I/O node is recording at the request of a client.
+    /// Returns true if an I/O node is recording because a client requested it.
     pub async fn is_recording(&self) -> bool {
         let answers = self.ask_all(|_| Some(Request::Record(RecordingStep::ReadClock))).await;
         answers.into_iter().any(|(_, clock)| clock.is_ok())

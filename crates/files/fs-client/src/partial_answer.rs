@@ -1,13 +1,13 @@
-//! An answer combined from several I/O nodes, some of which, or some of whose disks, may have failed.
+//! An answer combined from several I/O nodes. Some of the nodes or of their disks may have failed.
 
 use crate::error::{Error, Result};
 
 /// The answer of the I/O nodes that did not fail, and the failures of the others.
 ///
-/// A failed part must not hide the others. A caller that needs all of them asks for the [`whole`](Self::whole).
+/// A failed part must not hide the others. A caller that needs all parts calls [`whole`](Self::whole).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Partial<T> {
-    /// The answer, as far as I/O nodes and disks did not fail.
+    /// The answer of the I/O nodes and disks that did not fail.
     pub found: T,
     /// The failures, each of an I/O node or of one of its disks.
     pub failures: Vec<Error>,
@@ -22,7 +22,7 @@ impl<T> Partial<T> {
         self.failures.into_iter().next().map_or(Ok(self.found), |error| Err(error.into()))
     }
 
-    /// Applies a function to the answer and keeps the failures.
+    /// Applies a function to the answer, and keeps the failures.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Partial<U> {
         Partial { found: make(self.found), failures: self.failures }
     }

@@ -1,4 +1,4 @@
-//! Teams: processes that know the I/O nodes and each other's ranks, and enter barriers at one of the I/O nodes.
+//! Teams: processes that know the I/O nodes and each other's ranks, and enter barriers at one I/O node.
 //!
 //! ```text
 //!  rank 0   form ... | turn 0: gather       | turn 1: send, barrier, ask, barrier     |
@@ -6,7 +6,7 @@
 //!           all know each other's nodes     the turns have the same numbers for all
 //! ```
 //!
-//! Each member numbers the turns of a team in the order of its calls.
+//! A *turn* is one collective operation of a team. Each member numbers the turns in the order of its calls.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,11 +20,11 @@ use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{CollectiveId, Reply, Request, TeamStep};
 
-/// Number of [`CollectiveId`]s reserved for one turn. They name barriers and memory; the last one never names a
-/// barrier.
+/// Number of [`CollectiveId`]s that are reserved for one turn. They identify barriers and memory; the last one never
+/// identifies a barrier.
 const NAMES_IN_TURN: u32 = 8;
 
-/// This node's membership of a team.
+/// This node's membership in a team.
 pub struct TeamMembership<M: Machine> {
     client: Client<M>,
     /// The I/O node that coordinates the team's barriers.
@@ -33,14 +33,14 @@ pub struct TeamMembership<M: Machine> {
     /// The members, by rank.
     members: Rc<[NodeId]>,
     rank: u32,
-    /// Number of turns numbered so far.
+    /// Number of turns that were numbered until now.
     given: Cell<u32>,
     /// Number of the current turn, or of the next one if no turn is active.
     next: Cell<u32>,
     changed: Condition,
 }
 
-/// A turn at a collective operation with the other members. Ends when dropped.
+/// A turn: one collective operation with the other members. Dropping the value ends the turn.
 pub struct TeamTurn<'a, M: Machine> {
     team: &'a TeamMembership<M>,
     number: u32,
@@ -57,12 +57,12 @@ impl<M: Machine> Drop for TeamTurn<'_, M> {
 }
 
 impl<M: Machine> TeamMembership<M> {
-    /// Makes this node member `rank` of a team of `size` members and blocks until all members have arrived. The team's
-    /// name must be a valid file name that no other forming team uses. A team of one sends no message.
+    /// Makes this node member `rank` of a team of `size` members, and blocks until all members have joined. The team's
+    /// name must be a valid file name that no other forming team uses. A team of one member sends no message.
     ///
     /// # Errors
-    /// Fails if `rank` is out of range or taken, if members disagree on the size, or if an arrived member disconnects
-    /// before all have arrived.
+    /// Fails if `rank` is out of range or in use, if members disagree on the size, or if a member that has joined
+    /// disconnects before all have joined.
     pub async fn form(client: &Client<M>, name: &str, rank: u32, size: u32) -> Result<TeamMembership<M>> {
         let coordinator = client.coordinator();
         let (group, members) = if (rank, size) == (0, 1) {
@@ -98,15 +98,15 @@ impl<M: Machine> TeamMembership<M> {
         self.members.len() as u32
     }
 
-    /// Returns the number of the next turn. The caller must [take the turn](Self::turn), or all later turns block
-    /// forever.
+    /// Returns the number of the next turn. The caller must [take the turn](Self::turn); otherwise all later turns
+    /// block for ever.
     pub fn next_turn(&self) -> u32 {
         self.given.set(self.given.get() + 1);
         self.given.get() - 1
     }
 
-    /// Blocks until turn `number`, after all earlier turns have ended, and begins it with step `step`. The caller may
-    /// also number the turns itself, from 0 on. If members disagree on the step of a turn, all fail.
+    /// Blocks until all turns before turn `number` have ended, and begins this turn with step `step`. The caller can
+    /// also number the turns itself, from 0 on. If members disagree on the step of a turn, all members fail.
     pub async fn turn(&self, number: u32, step: TeamStep) -> TeamTurn<'_, M> {
         while self.next.get() != number {
             self.changed.wait().await;
@@ -135,7 +135,7 @@ impl<M: Machine> TeamTurn<'_, M> {
         self.team.rank
     }
 
-    /// Returns name number `which` of this turn.
+    /// Returns identifier number `which` of this turn.
     fn named(&self, which: u32) -> CollectiveId {
         let operation = self.number.wrapping_mul(NAMES_IN_TURN).wrapping_add(which);
         CollectiveId { group: self.team.group, operation }
@@ -151,7 +151,7 @@ impl<M: Machine> TeamTurn<'_, M> {
         self.team.rank == 0
     }
 
-    /// Blocks until all members have entered the barrier and returns their numbers, by rank.
+    /// Blocks until all members have entered the barrier. Returns the numbers that they contribute, by rank.
     ///
     /// # Errors
     /// Fails as [`gather_bytes`](Self::gather_bytes) does.
@@ -160,11 +160,11 @@ impl<M: Machine> TeamTurn<'_, M> {
         contributions.iter().map(|bytes| decoded(bytes, self.team.coordinator)).collect()
     }
 
-    /// Blocks until all members have entered the barrier and returns their contributions, by rank. A contribution has
-    /// at most [`CONTRIBUTION_BYTES_MAX`](crate::protocol::CONTRIBUTION_BYTES_MAX) bytes.
+    /// Blocks until all members have entered the barrier. Returns their contributions, by rank. A contribution has at
+    /// most [`CONTRIBUTION_BYTES_MAX`](crate::protocol::CONTRIBUTION_BYTES_MAX) bytes.
     ///
     /// # Errors
-    /// Fails for all members alike if one of them contributes a failure or disconnects.
+    /// Fails for all members if a member contributes a failure or disconnects.
     pub async fn gather_bytes(
         &self,
         contribution: std::result::Result<Vec<u8>, &Error>,
@@ -195,15 +195,15 @@ impl<M: Machine> TeamTurn<'_, M> {
     /// Makes this turn's collective operation fail for all members.
     pub async fn refuse(&self, why: &Error) {
         // The operation has two barriers, one before and one after the data transfer. Their result is the failure
-        // passed in.
+        // `why`, so ignore it.
         for _ in 0..2 {
             let _ = self.gather_bytes(Err(why)).await;
         }
     }
 }
 
-/// Returns the failure to report to the other members for an error. If an I/O node may have restarted, the kind is
-/// [`FailureKind::NotOpen`], so that all members retry.
+/// Returns the failure by which an error is reported to the other members. If an I/O node may have restarted, the kind
+/// is [`FailureKind::NotOpen`], so that all members retry.
 fn failure_of(error: &Error) -> Failure {
     let failure = failure_for_members(error);
     match error.is_restart() {

@@ -1,15 +1,15 @@
-//! Two-phase I/O (del Rosario, Bordawekar and Choudhary 1993): the I/O in the distribution that suits the disks, and an
-//! exchange among the compute nodes.
+//! Two-phase I/O (del Rosario, Bordawekar and Choudhary 1993): the compute nodes read or write the file in a
+//! distribution that is efficient for the disks, and exchange the data among themselves.
 //!
 //! ```text
 //!  read    each member reads one contiguous part | barrier | puts every piece of it where it belongs
 //!  write   each member gets every piece of a contiguous part | barrier | writes that part
 //! ```
 //!
-//! The contiguous parts are the *conforming* distribution: one block of records for each member. If the view is
-//! conforming already, the members exchange nothing. Each part is read or written by a single file request. All members
-//! pass the same barriers, even after a failure: a member brings its failure into the next barrier, and all leave that
-//! barrier with it.
+//! The contiguous parts are the *conforming* distribution: one block of records for each member. If the view is already
+//! conforming, the members exchange no data. Each part is read or written by a single file request. All members enter
+//! the same barriers, even after a failure: a member that has failed sends its failure with the next barrier, and all
+//! members get it when they leave that barrier.
 
 use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};
@@ -22,7 +22,7 @@ use crate::protocol::{Direction, MemoryId};
 use crate::settings::{TwoPhaseExchange, TwoPhaseFlush};
 
 impl<M: Machine> File<M> {
-    /// Does this member's work between the first and the last barrier; `id` is the name of the open memory.
+    /// Does this member's work between the first and the last barrier. `id` is the number of the open memory.
     pub(super) async fn two_phase(
         &self,
         direction: Direction,
@@ -50,7 +50,8 @@ impl<M: Machine> File<M> {
             queue_bytes: block_bytes,
         };
         let exchange = Exchange::new(self.client.inner.endpoint.clone(), exchanging);
-        // In one-by-one mode a piece must not wait for others of its block, so one step covers the whole part.
+        // In one-by-one mode a piece must not wait for the other pieces of its block, so one step covers the whole
+        // part.
         let step = match how {
             TwoPhaseExchange::OneByOne if !queued => part.bytes.max(1),
             TwoPhaseExchange::OneByOne | TwoPhaseExchange::AllAtOnce => block_bytes,
@@ -71,7 +72,7 @@ impl<M: Machine> File<M> {
                         break;
                     }
                 }
-                // Also after a failure: queued messages are still in flight.
+                // Do this even after a failure: queued messages may still be in flight.
                 put.and(exchange.finish().await)
             }
             Direction::Write => {
@@ -100,7 +101,7 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Flushes the data of all members to stable storage after all have written.
+    /// Flushes the data of all members to stable storage after all members have written.
     ///
     /// Lost writes are reported to the member that made them.
     pub(super) async fn settle(
@@ -121,7 +122,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// Cuts the pieces into pieces of at most a block.
+/// Splits the pieces into pieces of at most one block.
 fn cut(pieces: impl Iterator<Item = Piece>, block_bytes: u64) -> impl Iterator<Item = Piece> {
     pieces.flat_map(move |piece| {
         let starts = (0..piece.bytes).step_by(block_bytes as usize);
@@ -141,7 +142,7 @@ fn conforming(view: &View) -> Result<View> {
     Ok(View::new(view.record_bytes(), &[Dimension::block(records, nodes)], nodes)?)
 }
 
-/// Returns the contiguous part of a node; empty if there are fewer records than nodes.
+/// Returns the contiguous part of a node. The part may be empty if there are fewer records than nodes.
 fn part(conforming: &View, node: u32) -> Extent {
     conforming
         .chunks(node)

@@ -1,5 +1,5 @@
-//! The account of each client: the requests that the I/O node serves for it, from the first request over a
-//! connection until that connection ends.
+//! The account of each client: the state of the requests that the I/O node serves for the client, from the first
+//! request over a connection until this connection ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -14,28 +14,28 @@ use crate::error::{Failure, FailureKind};
 #[derive(Default)]
 pub(super) struct Accounts(RefCell<BTreeMap<NodeId, Rc<Account>>>);
 
-/// A client's account: its requests in flight. It ends with the client's connection.
+/// A client's account: the client's requests in flight. The account ends with the client's connection.
 pub(super) struct Account {
     /// The client.
     pub(super) client: NodeId,
-    /// The head of the queue of commands that wait to be served.
+    /// Permit for the head of the queue of the client's waiting commands.
     pub(super) first_command: Permits,
-    /// Answers in flight that refuse a request beyond the client's limit.
+    /// Permits for answers in flight that refuse requests beyond the client's limit.
     pub(super) refusals: Permits,
-    /// Collective requests in service.
+    /// The client's collective requests in service.
     pub(super) collectives: InFlight,
-    /// Held from the start of listing names until the answer has left: these answers are the long ones, so a
-    /// client gets one at a time.
+    /// Permit that is held from the start of listing names until the answer has been sent. Only these answers are long,
+    /// so a client gets one at a time.
     pub(super) list: Permits,
-    /// Position up to which the client has read such a list.
+    /// Position up to which the client has read a list of names.
     pub(super) bookmark: RefCell<Option<Bookmark>>,
-    /// Bytes of the recording last stopped by the client that it has not yet fetched.
+    /// Bytes of the last recording stopped by the client that the client has not yet fetched.
     pub(super) recorded: RefCell<VecDeque<u8>>,
     is_over: Cell<bool>,
 }
 
-/// Limit of refusals in flight to one client. A client that continues to send requests and receives none of
-/// them is disconnected.
+/// Maximum number of refusals in flight to one client. A client that continues to send requests but receives no
+/// refusals is disconnected.
 const REFUSALS_MAX: u64 = 64;
 
 impl Account {
@@ -55,7 +55,7 @@ impl Account {
 }
 
 impl Accounts {
-    /// Returns the account of a client, which is created if missing.
+    /// Returns the account of a client. Creates the account if it is missing.
     pub(super) fn of(&self, client: NodeId) -> Rc<Account> {
         self.0.borrow_mut().entry(client).or_insert_with(|| Rc::new(Account::new(client))).clone()
     }
@@ -70,7 +70,7 @@ impl Accounts {
         self.0.borrow().contains_key(&client)
     }
 
-    /// Ends the account of a disconnected client. Requests still in flight for it notice that.
+    /// Ends the account of a disconnected client. Requests that are still in flight for the client detect this.
     pub(super) fn end(&self, client: NodeId) {
         if let Some(account) = self.0.borrow_mut().remove(&client) {
             account.is_over.set(true);

@@ -1,16 +1,16 @@
-//! Commands of clients, which are all requests except block requests: their memory, and the number served at
-//! a time.
+//! Limits the commands of clients, which are all requests except block requests: their memory, and the number of
+//! commands that are served at a time.
 //!
 //! ```text
 //!  request --> enter: a share of the memory --> turn: a share of those served --> served --> answer leaves
 //!                  \--> refused                 as a request, not yet a future
 //! ```
 //!
-//! - A command that waits for its turn is stored as the request alone. The future that serves it, ten times
-//!   as large, is created at its turn. Its answer, at most one message header, belongs to the turn until it
-//!   has left.
-//! - A command that waits for other clients, for example at a barrier, has no turn, since it might hold the
-//!   turn indefinitely. Its future is small, and its memory is counted with its request.
+//! - A command that waits for its turn is stored only as the request. The future that serves it, which is ten times as
+//!   large, is created when its turn comes. The turn lasts until the answer, which is at most one message header, has
+//!   been sent.
+//! - A command that waits for other clients, for example at a barrier, needs no turn, since it could hold the turn
+//!   indefinitely. Its future is small, and the memory of the future is counted with the request.
 
 use machine::{Condition, NodeId};
 
@@ -19,19 +19,19 @@ use super::client_quotas::{Share, Shares};
 use crate::error::Failure;
 use crate::protocol::Request;
 
-/// Memory in bytes for commands: of each client in any case, and of all clients beyond that.
+/// Memory in bytes for commands: the guaranteed amount of each client, and the amount for all clients beyond that.
 const MEMORY: (u64, u64) = (128 << 10, 32 << 20);
 
 /// Bytes counted for a command in addition to its header: its task, and the future of a command without a
 /// turn.
 const COMMAND_BYTES: u64 = 4096;
 
-/// Limit of bytes in memory for each byte of an encoded header: a number of one byte becomes one of eight,
-/// and small items become fields of larger types.
+/// Maximum number of bytes in memory for each byte of an encoded header: a number encoded in one byte needs eight bytes
+/// in memory, and small items become fields of larger types.
 const DECODED: u64 = 16;
 
-/// Limit of commands served at a time: of each client in any case, and of all clients beyond that. With its
-/// future and an answer that fills a header each takes less than 100 KiB.
+/// Number of commands that are served at a time: the guaranteed number of each client, and the number for all clients
+/// beyond that. A command, with its future and an answer that fills a header, needs less than 100 KiB.
 const SERVED: (u64, u64) = (1, 512);
 
 pub(super) struct Commands {
@@ -41,7 +41,7 @@ pub(super) struct Commands {
     changed: Condition,
 }
 
-/// A command's turn, until this is dropped.
+/// A command's turn. Dropping the value ends the turn.
 pub(super) struct CommandTurn<'a> {
     share: Option<Share>,
     changed: &'a Condition,
@@ -63,12 +63,12 @@ impl Commands {
         }
     }
 
-    /// Reserves memory for a command of a client, if the client may have one more.
+    /// Reserves memory for a command of a client, unless the client has reached its limit.
     pub(super) fn enter(&self, client: NodeId, header_bytes: u64) -> Option<Share> {
         self.memory.try_take(client, COMMAND_BYTES + DECODED * header_bytes)
     }
 
-    /// Waits until a command of a client may be served, after its earlier ones. Fails if the client
+    /// Waits until a command of a client can be served, after the client's earlier commands. Fails if the client
     /// disconnects before.
     pub(super) async fn turn(
         &self,
@@ -92,7 +92,7 @@ impl Commands {
     }
 }
 
-/// True if a command needs no turn: it may wait for other clients, or waits for nothing.
+/// True if a command needs no turn: commands that can wait for other clients, and commands that never wait.
 pub(super) fn needs_no_turn(command: &Request) -> bool {
     matches!(
         command,

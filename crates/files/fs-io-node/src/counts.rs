@@ -1,11 +1,12 @@
 //! Counters of an I/O node's activity, and its present state, for monitoring.
 //!
-//! The parts of the node count at each event: an addition, or a step of a histogram. Times are the machine's.
-//! The present state is determined when it is requested. Counting does not change the behaviour.
+//! The parts of the node count each event, by an addition to a counter or to a step of a histogram. Times are measured
+//! with the machine's clock. The present state is determined when it is requested. Counting does not change the
+//! behaviour.
 //!
 //! - A counter named after an event only grows.
 //! - Every access to a disk is counted once, with its wait in the queue and its time at the disk.
-//! - A disk that does not answer does not delay the counts: see `disk_health.rs`.
+//! - A disk that does not answer does not delay a request for the counts: see `disk_health.rs`.
 
 use std::rc::Rc;
 
@@ -19,15 +20,15 @@ use crate::traffic::TrafficCounts;
 /// Activity of an I/O node since its start, and its present state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoNodeCounts {
-    /// Served requests and moved bytes.
+    /// Served requests and transferred bytes.
     pub traffic: TrafficCounts,
-    /// Requests refused because their client had too many in flight.
+    /// Number of requests that were refused because their client had too many requests in flight.
     pub refused: u64,
     /// Number of connected clients that have sent a request.
     pub clients: u64,
     /// Number of open stripes.
     pub open_stripes: u64,
-    /// Block requests that wait for a thread.
+    /// The threads, and the block requests that wait for a thread.
     pub pool: PoolCounts,
     /// The blocks in memory.
     pub cache: CacheCounts,
@@ -49,21 +50,21 @@ pub struct PoolCounts {
 /// The cache of an I/O node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Number of reads that found all their bytes.
+    /// Number of reads whose bytes were all in the cache.
     pub hits: u64,
     /// Number of reads that had to wait for a disk, or for a prefetch in flight.
     pub misses: u64,
-    /// Bytes of the reads that found all their bytes.
+    /// Number of bytes of the reads whose bytes were all in the cache.
     pub hit_bytes: u64,
-    /// Bytes of the reads that had to wait.
+    /// Number of bytes of the reads that had to wait.
     pub missed_bytes: u64,
-    /// Number of blocks whose read began before any client had requested them.
+    /// Number of blocks that were read before any client had requested them.
     pub prefetches: u64,
-    /// Limit of cached blocks.
+    /// Maximum number of cached blocks.
     pub blocks_max: u64,
     /// Number of cached blocks.
     pub blocks: u64,
-    /// Number of cached blocks with bytes that are not at their disk yet.
+    /// Number of cached blocks with bytes that have not been written to their disk yet.
     pub dirty_blocks: u64,
     /// Number of these bytes.
     pub dirty_bytes: u64,
@@ -80,21 +81,21 @@ pub struct IoNodeDiskCounts {
     pub writes: TimeHistogram,
     /// Times of flushes of an object to stable storage.
     pub flushes: TimeHistogram,
-    /// Bytes read.
+    /// Number of bytes that were read.
     pub bytes_read: u64,
-    /// Bytes written.
+    /// Number of bytes that were written.
     pub bytes_written: u64,
     /// Number of reads, writes and flushes that failed.
     pub failures: u64,
-    /// Number of reads delayed by writes of others, which may indicate a race.
+    /// Number of reads that were delayed by writes of other jobs, which can indicate a race.
     pub held_up_reads: u64,
     /// Number of accesses waiting in the queue.
     pub waiting: u64,
-    /// Bytes of writes in the queue or at the disk.
+    /// Number of bytes of writes in the queue or at the disk.
     pub pending_write_bytes: u64,
     /// Space of the disk; `None` if unknown.
     pub space: Option<Space>,
-    /// True if the disk answers the question for its space in time.
+    /// True if the disk answers in time when it is asked for its space.
     pub answers: bool,
 }
 
@@ -108,12 +109,12 @@ impl<M: Machine> Clone for IoNodeService<M> {
 }
 
 impl<M: Machine> IoNodeService<M> {
-    /// Creates an I/O node on this machine, which does not serve yet.
+    /// Creates an I/O node on this machine. It does not serve requests yet.
     pub fn new(machine: M, settings: IoNodeSettings) -> Self {
         IoNodeService(Rc::new(IoNode::new(machine, settings)))
     }
 
-    /// Serves requests until the network is closed, then writes all dirty blocks to stable storage.
+    /// Serves requests until the network is closed, and then writes all dirty blocks to stable storage.
     ///
     /// # Errors
     /// If the node cannot continue, or some data could not be written.
@@ -144,7 +145,7 @@ impl<M: Machine> IoNodeService<M> {
         }
     }
 
-    /// Returns true if this node is the metadata server and the disks may hold contents of removed files that
+    /// Returns true if this node is the metadata server, and the disks may still store contents of removed files that
     /// no client has open.
     pub async fn has_removed_files(&self) -> bool {
         self.0.metadata_server.has_removed_files().await

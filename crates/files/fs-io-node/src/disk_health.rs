@@ -1,16 +1,16 @@
-//! Checks for monitoring that disks answer: each is asked for its space.
+//! Checks, for monitoring, that the disks answer: each disk is asked for its space.
 //!
-//! A disk that is stuck does not answer, and must not block the callers that monitor it. So each disk has at
-//! most one question in flight, asked by a separate task, whatever the number of callers. Each caller waits
-//! for the answer for at most a second.
+//! A disk that is stuck does not answer, and must not block the callers that monitor it. So each disk has at most one
+//! query in flight, made by a separate task, whatever the number of callers. Each caller waits for the answer for at
+//! most a second.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use machine::{Condition, Disk, Duration, Machine, Space, first_of};
 
-/// Limit of a caller's wait for an answer: longer than a working disk needs, however busy with data, and a
-/// small part of the ten seconds for which Prometheus waits for numbers.
+/// Limit of a caller's wait for an answer. A working disk answers faster, however busy it is with data. The limit is a
+/// small part of the ten seconds for which Prometheus waits for metrics.
 const PATIENCE: Duration = Duration::from_millis(1000);
 
 /// Answer of a disk: its space, if known, or the reason why the disk cannot be used.
@@ -25,7 +25,7 @@ pub(super) struct DiskHealth<M: Machine> {
 #[derive(Default)]
 struct AskedDisk {
     is_asked: Cell<bool>,
-    /// `None` before the first answer.
+    /// The latest answer; `None` before the first answer.
     health: RefCell<Option<Health>>,
     answered: Condition,
 }
@@ -36,7 +36,7 @@ impl<M: Machine> DiskHealth<M> {
         DiskHealth { machine, disks }
     }
 
-    /// Asks all disks, and waits for their answers for at most [`PATIENCE`].
+    /// Asks all disks for their space, and waits for their answers for at most [`PATIENCE`].
     pub(super) async fn ask(&self) -> Vec<Health> {
         for index in 0..self.disks.len() {
             self.begin(index);
@@ -57,7 +57,7 @@ impl<M: Machine> DiskHealth<M> {
         self.disks.iter().enumerate().map(answer).collect()
     }
 
-    /// Asks a disk, unless a question to it is in flight.
+    /// Asks a disk for its space, unless a query to this disk is in flight.
     fn begin(&self, index: usize) {
         if self.disks[index].is_asked.replace(true) {
             return;

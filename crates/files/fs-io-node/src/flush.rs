@@ -1,4 +1,4 @@
-//! Flushing accepted data to stable storage, and setting the lengths of stripes.
+//! Flushes accepted data to stable storage, and sets the lengths of stripes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,13 +12,13 @@ use super::open_stripe::OpenStripe;
 use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
 
-/// Number of stripes, of some ten thousand, written concurrently when the node shuts down. Each stripe that
-/// was never flushed needs several waits for stable storage, and a file system combines concurrent ones.
+/// Number of stripes that are written concurrently when the node shuts down, possibly with ten thousands of stripes.
+/// Each stripe that was never flushed needs several syncs, and a file system combines concurrent syncs.
 const WRITTEN_OUT_AT_ONCE: usize = 64;
 
 impl<M: Machine> IoNode<M> {
-    /// Truncates or extends stripes, as long as the client's connection lasts. After that the client may have
-    /// repeated the request over another connection, and have sent other requests since.
+    /// Truncates or extends stripes, as long as the client's connection lasts. After the end of the connection the
+    /// client may have repeated the request over another connection, followed by other requests.
     pub(super) async fn resize(
         self: &Rc<Self>,
         account: &Rc<Account>,
@@ -32,24 +32,24 @@ impl<M: Machine> IoNode<M> {
             check_length(bytes)?;
         }
         for &(index, bytes) in stripes {
-            // Writes that begin from now on count as later.
+            // Writes that begin from now on wait until the change is complete.
             let stripe = self.stripes.get(file, index)?.bar_writes();
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
             stripe.writers.report_to(account)?;
             account.check()?;
             self.disks.set_end(&stripe, bytes).await?;
-            // The change is not on stable storage yet: a crash would restore truncated bytes, so the client
-            // needs a flush.
+            // The change is not on stable storage yet, and a crash would restore truncated bytes. So the client counts
+            // as a writer that needs a flush.
             stripe.writers.note(account.client);
-            // A prefetch in the meantime may have cached bytes that are truncated now.
+            // A prefetch in the meantime may have cached bytes that are now truncated.
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
         }
         Ok(self.accepted())
     }
 
-    /// Flushes all accepted data to stable storage, for all files. Continues after a failure, and returns the
-    /// first one at the end.
+    /// Flushes all accepted data to stable storage, for all files. Continues after a failure, and returns the first
+    /// failure at the end.
     pub(super) async fn write_out_all(self: &Rc<Self>) -> machine::Result<()> {
         let stripes = self.stripes.all();
         let (lanes, group) = (stripes.len().min(WRITTEN_OUT_AT_ONCE), TaskGroup::new());
@@ -75,12 +75,11 @@ impl<M: Machine> IoNode<M> {
         })
     }
 
-    /// Flushes all writes of a client to stable storage, for all files. Continues after a failure, and
-    /// returns the first one at the end. The failure is kept, so a later flush of the file reports it as
-    /// well.
+    /// Flushes all writes of a client to stable storage, for all files. Continues after a failure, and returns the
+    /// first failure at the end. The failure is kept, so that a later flush of the file also reports it.
     ///
-    /// Does not flush stripes that have been closed since, of which there may be very many: their data are at
-    /// the disks. The answer is [`Reply::Done`] in this case.
+    /// Does not flush stripes that were closed since, since there can be very many: their data were passed to the
+    /// disks, but may not be on stable storage. In this case the answer is [`Reply::Done`].
     pub(super) async fn flush_own(self: &Rc<Self>, client: NodeId) -> Result<Reply, Box<Failure>> {
         let mut stripes = self.stripes.all();
         stripes.retain(|stripe| stripe.writers.has(client));
@@ -99,8 +98,8 @@ impl<M: Machine> IoNode<M> {
         Ok(if self.stored.has_closed_unflushed(client) { Reply::Done } else { self.accepted() })
     }
 
-    /// Flushes accepted data of stripes to stable storage: `settle` performs the last step for each stripe,
-    /// when all its data are at its disk.
+    /// Flushes accepted data of stripes to stable storage: `settle` performs the last step for each stripe, when all
+    /// its data have been written to its disk.
     pub(super) async fn flush_to_media(
         self: &Rc<Self>,
         account: &Rc<Account>,
@@ -119,8 +118,8 @@ impl<M: Machine> IoNode<M> {
         Ok(self.accepted())
     }
 
-    /// Starts writing the dirty blocks of stripes. Returns the number of writes to each stripe that had been
-    /// accepted before.
+    /// Starts writing the dirty blocks of stripes. Returns, for each stripe, the number of writes that were accepted
+    /// before.
     async fn start_writing_out(self: &Rc<Self>, stripes: &[Rc<OpenStripe>]) -> Vec<u64> {
         let accepted = stripes.iter().map(|stripe| stripe.writers.accepted()).collect();
         for stripe in stripes {
@@ -129,8 +128,8 @@ impl<M: Machine> IoNode<M> {
         accepted
     }
 
-    /// Flushes a stripe's data at its disk to stable storage. A disk reports a failed flush only once, so the
-    /// failure is kept for all clients that have written.
+    /// Flushes the data that were written to a stripe's disk to stable storage. A disk reports a failed flush only
+    /// once, so the failure is kept for all clients that have written to the stripe.
     pub(super) async fn flush_disk(&self, stripe: &OpenStripe) -> Result<(), Box<Failure>> {
         let _span = self.machine.notes().span("disk flush", || [("disk", stripe.home.disk as u64)]);
         let since = self.machine.now();

@@ -1,5 +1,4 @@
-//! Finding the data and the holes of stripes: a hole is a range that was never written, as far as the disk
-//! reports.
+//! Finds the data and the holes of stripes. A hole is a range that was never written, according to the disk.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -11,8 +10,8 @@ use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
 
 impl<M: Machine> IoNode<M> {
-    /// Finds the first data of each of these stripes at or after an offset. A lost range does not count as a
-    /// hole: reads of it must fail.
+    /// Finds the first data of each of these stripes at or after an offset. A lost range does not count as a hole,
+    /// since reads of this range must fail.
     pub(super) async fn find_data(
         self: &Rc<Self>,
         file: FileId,
@@ -22,7 +21,7 @@ impl<M: Machine> IoNode<M> {
         let mut data = Vec::new();
         for &(index, offset) in stripes {
             let stripe = self.stripes.get(file, index)?;
-            // The disk reports only data that were passed to it.
+            // Write the cached data first, since the disk reports only data that were passed to it.
             self.blocks.write_out(&stripe).await;
             let found = self.disks.of(stripe.home).data_after(stripe.home.object, offset).await?;
             let lost = stripe.losses.after(offset);

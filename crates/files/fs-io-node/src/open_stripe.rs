@@ -14,28 +14,28 @@ use crate::cache::StripeKey;
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{FileId, Label};
 
-/// A stripe that requests can name.
+/// An open stripe, to which requests can refer.
 pub(super) struct OpenStripe {
     pub(super) label: Label,
-    /// Name under which it was created or opened.
+    /// Name of the stripe's object.
     pub(super) name: String,
-    /// Number of this opening.
+    /// Number that distinguishes this open stripe from later ones.
     opening: u64,
     pub(super) home: Home,
     pub(super) length: StripeLength,
     pub(super) losses: LostWrites,
     pub(super) writers: Writers,
-    /// Writes to the disk that are queued or in flight.
+    /// Writes of the stripe to the disk that are queued or in flight.
     pub(super) writes: InFlight,
-    /// Permits one operation at a time to read and change the stripe's end on the disk: otherwise a delayed
+    /// Permit to read and change the stripe's end on the disk, for one operation at a time: otherwise a delayed
     /// operation could truncate a stripe that another operation has extended since.
     pub(super) sizing: Permits,
     /// Operations in flight that bar new writes.
     pub(super) bars: InFlight,
-    /// Number of operations begun so far that bar new writes.
+    /// Number of operations that bar new writes and have begun until now.
     bars_begun: Cell<u64>,
-    /// Operations in flight that bypass the cache, a part of `bars`: until they end, cached blocks may be
-    /// older than the disk's.
+    /// Operations in flight that bypass the cache, a part of `bars`: until these end, cached blocks can be older than
+    /// the blocks on the disk.
     pub(super) bypasses: InFlight,
     /// True if the file has been removed, so that new writes would never reach the disk.
     pub(super) removed: Cell<bool>,
@@ -43,17 +43,17 @@ pub(super) struct OpenStripe {
     pub(super) last_use: Cell<u64>,
 }
 
-/// Bars new writes of a stripe until dropped. Writes that have begun continue.
+/// Guard that bars new writes of a stripe until it is dropped. Writes that have begun continue.
 pub(super) struct WriteExclusion {
     stripe: Rc<OpenStripe>,
     _bar: OperationInFlight,
     _bypass: Option<OperationInFlight>,
-    /// Number of operations that bar new writes begun on the stripe up to this one.
+    /// Sequence number of this operation among those that bar new writes of the stripe.
     number: u64,
 }
 
 impl WriteExclusion {
-    /// True if no other operation bars writes, or has begun to since this one did: then no other operation
+    /// True if no other operation bars writes, or has begun to bar writes since this one began: then no other operation
     /// has written since.
     pub(super) fn is_alone(&self) -> bool {
         self.bars.count() == 1 && self.bars_begun.get() == self.number
@@ -69,7 +69,7 @@ impl Deref for WriteExclusion {
 }
 
 impl OpenStripe {
-    /// Creates the open stripe of this label, found under `name` with `bytes` bytes.
+    /// Creates the open stripe with this label, whose object has the name `name` and `bytes` bytes.
     pub(super) fn new(name: &str, label: Label, opening: u64, home: Home, bytes: u64) -> Self {
         OpenStripe {
             label,
@@ -104,8 +104,8 @@ impl OpenStripe {
 
     /// Records that the disk was set to end the stripe at `end`.
     pub(super) fn set_end(&self, end: u64) {
-        // Losses beyond the smaller of the disk's old and new end are void: the range has been truncated, or
-        // reads as zeros as the client intended.
+        // Losses beyond the smaller of the disk's old and new end are forgotten: the range was truncated, or reads as
+        // zeros as the client intended.
         self.losses.cut(self.length.set_end(end));
     }
 

@@ -1,5 +1,5 @@
-//! Distribution of directories to blocks: the owner of each byte of a block, and the byte's place in the
-//! owner's memory.
+//! Distributes directories to blocks: determines the owner of each byte of a block, and the byte's place in the owner's
+//! memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -50,7 +50,7 @@ impl BlockPieces {
         self.file_offset
     }
 
-    /// True if the bytes of the file from `offset` to `end` all lie in this block.
+    /// True if all bytes of the file from `offset` to before `end` are in this block.
     fn has(&self, offset: u64, end: u64) -> bool {
         self.file_offset <= offset && end <= self.file_offset + self.bytes
     }
@@ -60,7 +60,7 @@ impl BlockPieces {
         start..start + piece.bytes
     }
 
-    /// Returns the bytes of the block covered by pieces: disjoint ranges, in order, not touching each other.
+    /// Returns the bytes of the block that pieces cover, as ranges in order that neither overlap nor touch.
     pub(crate) async fn runs(&self) -> Vec<Range<u64>> {
         let mut coverage = Coverage::none_of(self.bytes);
         for (looks, piece) in self.each_piece().enumerate() {
@@ -76,7 +76,7 @@ impl BlockPieces {
         self.runs.iter().flat_map(|run| run.pieces())
     }
 
-    /// True if any two pieces overlap. Stops at the first overlap, so it processes no byte twice.
+    /// True if any two pieces overlap. Stops at the first overlap, so that no byte is processed twice.
     fn any_overlap(&self) -> bool {
         let mut coverage = Coverage::none_of(self.bytes);
         self.each_piece().any(|piece| coverage.insert(self.within(&piece)))
@@ -89,8 +89,8 @@ impl BlockPieces {
         self.stripe_offset + (end - self.file_offset)
     }
 
-    /// Keeps only the latest piece of each byte. Returns the number of bytes of members that a later write of
-    /// another member replaces.
+    /// Keeps only the latest piece of each byte. Returns the number of bytes that a later write of another member
+    /// replaces.
     async fn keep_latest(&mut self) -> u64 {
         if !self.any_overlap() {
             return 0;
@@ -134,20 +134,20 @@ impl BlockPieces {
     }
 }
 
-/// Number of steps through the ends of pieces before this task yields to others.
+/// Number of steps through the ends of pieces before a task yields to others.
 const LOOKS_IN_A_ROW: usize = 16_384;
 
-/// The pieces that cover the current byte during a scan of a block.
+/// The pieces that cover the current byte, during a scan of a block.
 #[derive(Default)]
 struct CoveringPieces {
-    /// Pieces by time, node and order: the last one wins.
+    /// Pieces by time, node and order. The last piece wins.
     pieces: BTreeSet<(u64, u32, usize)>,
     /// Number of pieces of each node.
     of_nodes: BTreeMap<u32, u64>,
 }
 
 impl CoveringPieces {
-    /// Adds a piece, or removes it if present.
+    /// Adds a piece, or removes it if it is present.
     fn begin_or_end(&mut self, time: u64, node: u32, order: usize) {
         let of_node = self.of_nodes.entry(node).or_default();
         if self.pieces.insert((time, node, order)) {
@@ -158,7 +158,7 @@ impl CoveringPieces {
         }
     }
 
-    /// Returns the order of the latest piece.
+    /// Returns the order number of the latest piece.
     fn latest(&self) -> Option<usize> {
         self.pieces.last().map(|&(_, _, order)| order)
     }
@@ -180,8 +180,7 @@ pub(crate) struct PiecesByBlock {
 }
 
 impl PiecesByBlock {
-    /// Adds a member's entries to the blocks of `stripes`. Fails if they make more pieces than `pieces`
-    /// permits.
+    /// Adds a member's entries to the blocks of `stripes`. Fails if the entries have more pieces than `pieces` permits.
     pub(crate) async fn add(
         &mut self,
         striping: Striping,
@@ -239,9 +238,9 @@ impl PiecesByBlock {
         }
     }
 
-    /// Returns the blocks with their pieces in the order of the file, each with its stripe. If `latest_only`,
-    /// keeps only the latest of overlapping pieces, and also returns the number of bytes replaced by another
-    /// member's write.
+    /// Returns the blocks with their pieces in the order of the file, each with its stripe. If `latest_only`, keeps
+    /// only the latest of overlapping pieces, and also returns the number of bytes that another member's write
+    /// replaces.
     pub(crate) async fn into_blocks(mut self, latest_only: bool) -> (Vec<(u32, BlockPieces)>, u64) {
         let mut hidden = 0;
         for block in self.blocks.iter_mut().filter(|_| latest_only) {
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!(add(entry(0, 1 << 40, 0, 0)), Err(DirectoryError::TooManyPieces));
     }
 
-    /// Polls a future to completion; it only ever yields to other tasks.
+    /// Polls a future to completion. The future must wait only by yielding to other tasks.
     fn done<T>(work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -290,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Many pieces that cover all of a large block take no longer than the same number of small ones.
+    /// Many pieces that each cover all of a large block take no longer than the same number of small pieces.
     #[test]
     fn many_overlapping_pieces_leave_only_the_last_one() {
         const BLOCK: u64 = 1 << 20;
@@ -307,7 +306,7 @@ mod tests {
     }
 
     proptest! {
-        /// After distribution each byte of the file comes from the memory of its latest writer.
+        /// After the distribution each byte of the file comes from the memory of its latest writer.
         #[test]
         fn each_byte_comes_from_its_latest_write(
             entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40, 0u64..6), 0..30),

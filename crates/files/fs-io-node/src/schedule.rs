@@ -8,9 +8,8 @@
 //! - *Round-robin* (`round_robin.rs`): one request of each job in turn.
 //! - *Read-priority* (`read_priority.rs`): any read before any write.
 //!
-//! The last two keep a job's backlog of writes from stopping all reads of other jobs from the same disk
-//! (Sinclair, Tang and Varman 1996). The promises of all schedules, and those of some, are in `laws.rs`, as
-//! tests.
+//! With the last two, a job's backlog of writes does not block all reads of other jobs from the same disk (Sinclair,
+//! Tang and Varman 1996). The tests in `laws.rs` check the promises that all schedules, or some of them, make.
 
 mod classes;
 mod fifo;
@@ -36,14 +35,14 @@ use scan::Scan;
 enum Sweeps {
     /// Every request ahead of the arm.
     Open,
-    /// The requests present at its beginning: none waits for more than the rest of one sweep and then its
-    /// own.
+    /// The requests that waited at its beginning, so that no request waits for more than the rest of one sweep and then
+    /// its own sweep.
     Closed,
 }
 
-/// Limit of reads that may pass a waiting write under bounded read-priority. While both wait without end, one
-/// write is served after this number of reads: few enough not to delay readers much, and enough to shorten a
-/// backlog.
+/// Maximum number of reads that overtake a waiting write under bounded read-priority. While both reads and writes
+/// always wait, one write is served after this number of reads. The number is large enough that readers are hardly
+/// delayed, and small enough that a backlog of writes becomes shorter.
 const READS_BEFORE_WRITE: usize = 16;
 
 /// Returns an empty schedule of a kind.
@@ -69,14 +68,14 @@ pub(crate) struct DiskRequest {
     pub(crate) user: DiskUser,
     pub(crate) direction: Direction,
     pub(crate) position: Position,
-    /// Number of bytes to move, as known before its turn; the actual number may be smaller.
+    /// Number of bytes of the access, as known before its turn; the actual number can be smaller.
     pub(crate) bytes: u64,
 }
 
-/// The job that a disk works for, and the urgency.
+/// The job for which a disk works, and the urgency of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DiskUser {
-    /// The job: the client that sent the request, also for a group.
+    /// The job: the client that sent the request, even if it sent the request for a group.
     pub(crate) job: NodeId,
     pub(crate) urgency: Urgency,
 }
@@ -91,7 +90,8 @@ impl From<Caller> for DiskUser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
     Demand,
-    /// Write-behind: in the class of demand, but accepted already, so that a closed sweep takes few of them.
+    /// Write-behind: in the class of demand, but already accepted, so that a closed sweep includes only few of these
+    /// requests.
     Behind,
     Background,
 }
@@ -113,7 +113,8 @@ pub(crate) trait DiskSchedule {
     /// Adds a request, under a number that no other waiting request has.
     fn push(&mut self, request: DiskRequest, number: Number);
 
-    /// Takes out the request to serve next, with the arm at `arm`; returns `None` only if no request waits.
+    /// Removes the request to serve next, with the arm at `arm`, and returns it. Returns `None` only if no request
+    /// waits.
     fn pop(&mut self, arm: Position) -> Option<(DiskRequest, Number)>;
 
     /// True if a background request waits.

@@ -1,9 +1,9 @@
 //! Scrubbing: reads back the contents of a disk and compares them with their checksums, without changing
 //! them.
 //!
-//! The disk is asked at background priority, behind all other requests, for a little at a time. A damaged
-//! part is halved until it is as small as a disk can report, so that readable bytes next to it are not lost.
-//! Each request is short, so little work is wasted for a client that has disconnected.
+//! The disk is read at background priority, behind all other requests, and a small part at a time. A damaged part is
+//! halved until it is as small as the unit that a disk can report, so that readable bytes next to the damage are not
+//! reported as damaged. Each request is short, so that little work is wasted for a client that has disconnected.
 
 use std::rc::Rc;
 
@@ -57,7 +57,7 @@ impl<M: Machine> Scrubber<M> {
         let label = read_label(&name, index, &object.label)?;
         let end = offset.saturating_add(u64::from(bytes.min(SCRUB_BYTES_MAX))).min(object.bytes);
         let (mut damage, mut why) = (Vec::<Damage>::new(), None);
-        // Parts that are still to be read, the next one last.
+        // Parts that are still to be read, in reverse order.
         let mut parts = vec![Extent::new(offset, end.saturating_sub(offset))];
         while let Some(part) = parts.pop().filter(|part| !part.is_empty()) {
             let (part, rest) = split(part, STEP_BYTES);
@@ -93,7 +93,7 @@ impl<M: Machine> Scrubber<M> {
             read
         };
         self.machine.compute(Work::CompleteDiskRequest).await;
-        // A disk with everything in memory answers at once, so no other task would run otherwise.
+        // Yield, because a disk with all contents in memory answers at once, so that no other task would run.
         yield_now().await;
         outcome.map(drop)
     }
@@ -116,7 +116,7 @@ fn halves(part: Extent) -> (Extent, Option<Extent>) {
     split(part, (first_unit + units / 2) * UNIT_BYTES - part.offset)
 }
 
-/// Adds a part that comes after all others.
+/// Adds a part that is after all others.
 fn note(damage: &mut Vec<Damage>, part: Extent) {
     let Extent { offset, bytes } = part;
     match damage.last_mut() {

@@ -45,7 +45,7 @@ impl Exchanged for PieceRun {
 }
 
 impl PieceRun {
-    /// Appends a piece, if it continues the run. Returns true if it does.
+    /// Appends a piece if it continues the run. Returns true if so.
     pub(crate) fn extend(&mut self, piece: &Piece) -> bool {
         let Piece { node, memory_offset, file_offset, bytes } = self.first;
         let distance = piece.file_offset.checked_sub(file_offset);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces combined into runs are the same pieces, one by one.
+        /// If pieces are combined into runs, the runs return the same pieces.
         #[test]
         fn runs_contain_the_same_pieces(places in prop::collection::vec((0u64..3, 0u64..4), 1..30)) {
             let (mut runs, mut pieces): (Vec<PieceRun>, Vec<Piece>) = (Vec::new(), Vec::new());

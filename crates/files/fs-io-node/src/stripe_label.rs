@@ -1,4 +1,4 @@
-//! The object of a name on a disk, and its label.
+//! Finds the object with a name on a disk, and decodes its label.
 
 use machine::{Disk, Machine, Object};
 
@@ -7,7 +7,7 @@ use crate::error::{Failure, FailureKind};
 use crate::protocol::Label;
 
 impl<M: Machine> IoNode<M> {
-    /// Returns the stripe of this name on a disk, if it exists.
+    /// Returns the stripe with this name on a disk, if it exists.
     pub(super) async fn find_stripe(
         &self,
         name: &str,
@@ -21,7 +21,7 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// Returns the opened object, or `None` if it does not exist.
+/// Converts the outcome of opening an object: returns `None` if the object does not exist.
 pub(super) fn found(opened: machine::Result<Object>) -> Result<Option<Object>, Box<Failure>> {
     match opened {
         Err(error) if matches!(*error, machine::Error::NotFound { .. }) => Ok(None),

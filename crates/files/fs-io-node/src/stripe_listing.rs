@@ -1,5 +1,5 @@
-//! Listing names. One task at a time reads the directories of the disks, for all clients that have asked
-//! before it began. An answer has a limited size, and the client requests further names.
+//! Lists the names of stripes. One task at a time reads the directories of the disks, for all clients whose requests
+//! arrived before it began. An answer has a limited size; the client then requests further names.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use crate::protocol::{FileId, LISTED_STRIPES, Reply};
 pub(super) struct Listings {
     /// The newest listing, as long as any client is still reading a listing.
     newest: RefCell<Option<Listing>>,
-    /// Number of listings begun.
+    /// Number of listings that have begun.
     begun: Cell<u64>,
     is_reading: Cell<bool>,
-    /// Woken when a listing is complete, or has failed.
+    /// Woken when a listing is complete or has failed.
     read: Condition,
     /// Held by all clients that wait for a listing, or have not reached the end of one.
     reader: Rc<()>,
@@ -51,7 +51,7 @@ pub(super) struct Bookmark {
     _reader: Rc<()>,
 }
 
-/// Marks the directories as being read, until dropped.
+/// Guard: the directories are being read until it is dropped.
 struct Reading<'a>(&'a Listings);
 
 impl<'a> Reading<'a> {
@@ -87,8 +87,8 @@ impl Listings {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Returns the stripes of files after this one, up to the limit of an answer. Stores the client's
-    /// position in `bookmark`.
+    /// Returns the stripes of files after this one, up to the maximum length of an answer. Stores the client's position
+    /// in `bookmark`.
     pub(super) async fn list_stripes(
         &self,
         bookmark: &RefCell<Option<Bookmark>>,
@@ -110,10 +110,10 @@ impl<M: Machine> IoNode<M> {
         Reply::StripesListed { stripes, more, failure }
     }
 
-    /// Returns the listing that a client continues to read after a name, or a new one.
+    /// Returns the listing that a client continues to read after a name, or a new listing.
     async fn listing(&self, bookmark: &RefCell<Option<Bookmark>>, after: &str) -> ReadListing {
         let reader = self.listings.reader.clone();
-        // A client may continue in any listing that is no older than its first one.
+        // A client can continue in any listing that is not older than its first one.
         let reads_on = bookmark.take().is_some_and(|bookmark| bookmark.last == after);
         let known = if reads_on { self.listings.newest_from(0) } else { None };
         let read = match known {
@@ -123,14 +123,14 @@ impl<M: Machine> IoNode<M> {
         ReadListing { read, reader }
     }
 
-    /// Stores a client's position, if there is more to read.
+    /// Stores a client's position, if more names follow.
     fn end_page(&self, bookmark: &RefCell<Option<Bookmark>>, listing: ReadListing, last: Option<String>) {
         let ReadListing { reader, .. } = listing;
         *bookmark.borrow_mut() = last.map(|last| Bookmark { last, _reader: reader });
         self.listings.forget_if_unread();
     }
 
-    /// Returns all current names: those of a listing that begins after this call.
+    /// Returns all current names, from a listing that begins after this call.
     async fn new_listing(&self) -> Rc<ReadNames> {
         let listings = &self.listings;
         let wanted = listings.begun.get() + 1;

@@ -1,5 +1,5 @@
-//! A set of bytes of a block with one bit for each byte. For blocks with many small listed pieces a bit takes
-//! less time and memory than a range of a `RangeSet`.
+//! A set of bytes of a block, with one bit for each byte. For blocks with many small listed pieces, bits take less time
+//! and memory than the ranges of a `RangeSet`.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ impl Coverage {
         Coverage { words: vec![0; bytes.div_ceil(BITS) as usize] }
     }
 
-    /// Adds a range of bytes. Returns true if the set contained any of them before.
+    /// Adds a range of bytes. Returns true if the set contained any byte of the range before.
     pub fn insert(&mut self, range: Range<u64>) -> bool {
         let (mut start, mut any) = (range.start, false);
         while start < range.end {
@@ -32,7 +32,7 @@ impl Coverage {
         any
     }
 
-    /// Returns the bytes of the set as ranges, in order and not touching each other.
+    /// Returns the bytes of the set as ranges in order, which do not touch each other.
     pub fn runs(&self) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for (index, &word) in (0..).zip(&self.words) {

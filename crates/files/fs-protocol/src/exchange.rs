@@ -1,19 +1,18 @@
-//! Exchanging bytes of a file with the memory of the compute nodes that own them: Memput and Memget.
+//! Exchanges bytes of a file with the memory of the compute nodes that own them, with Memput and Memget.
 //!
-//! A node with an extent of the file in memory cuts it into the pieces that each compute node owns in the
-//! view. This is an I/O node with a buffer, or a compute node between the phases of two-phase I/O. *Plain*,
-//! each piece is a separate message, and all messages of an extent are in flight at once. *Queued*
-//! (gather/scatter), pieces for the same destination travel together, a block of them at a time, with one
-//! message in flight to each destination. If there is no memory to begin a queue, another queue is sent
-//! first:
+//! A node with an extent of the file in memory divides the extent into the pieces that each compute node owns in the
+//! view. The node is an I/O node with a buffer, or a compute node between the phases of two-phase I/O. In a *plain*
+//! exchange each piece is a separate message, and all messages of an extent are in flight at once. In a *queued*
+//! exchange (gather/scatter) pieces for the same destination are sent together, a block of them at a time, with one
+//! message in flight to each destination. If there is no memory to begin a queue, another queue is sent first:
 //!
 //! ```text
 //!  extent   | n0 | n1 | n2 | n0 | n1 | n2 | n0 |
 //!  queues   n0: p p p | full: sent     n1: p p     n2: p p           until finish() sends the rest
 //! ```
 //!
-//! As in the report, a compute node may be set to send one plain piece at a time. Its thread then sleeps
-//! until the piece is in place.
+//! As in the report, a compute node can be configured to send one plain piece at a time. Then its thread sleeps until
+//! the piece is in place.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -32,18 +31,19 @@ use crate::settings::TwoPhaseExchange;
 /// Size of a piece's offset and length in a queue, in bytes.
 const PIECE_HEAD_BYTES: u64 = 8;
 
-/// Limit of pieces of one extent in flight, each in a separate message.
+/// Maximum number of pieces of one extent that are in flight, each in a separate message.
 const UNDER_WAY_MAX: usize = 8192;
 
-/// Limit of pieces of one extent whose queued Memgets are gathered at a time.
+/// Maximum number of pieces of one extent that are gathered at a time for queued Memgets.
 const GATHERED_MAX: usize = 65_536;
 
-/// Number of pieces found in a row before this task yields to others, in case finding them never waits.
+/// Number of pieces that a task finds in a row before it yields to others, because finding pieces need not wait.
 const PIECES_IN_A_ROW: usize = 2048;
 
-/// A part exchanged with a member at once: contiguous in its memory, at any places of the file.
+/// A part of an extent that is exchanged with a member as a whole: contiguous in the member's memory, but possibly
+/// scattered in the file.
 pub trait Exchanged {
-    /// Returns the index of the member whose memory holds the part.
+    /// Returns the index of the member that owns the part.
     fn member(&self) -> u32;
 
     /// Returns the offset in bytes of the part in the member's memory.
@@ -79,9 +79,9 @@ impl<I> Found<I> {
     }
 }
 
-/// This node's own contribution to an exchange, if it is a member of the group.
+/// This node's role as a member of the group, if it is a member.
 pub struct Own {
-    /// This node's memory: data for it need no message.
+    /// This node's memory, for which data need no message.
     pub memory: Memory,
     /// Method of exchanging pieces with the other members.
     pub exchange: TwoPhaseExchange,
@@ -93,13 +93,13 @@ pub struct ExchangeGroup {
     pub memory: MemoryId,
     /// The members, in the order of their ranks.
     pub members: Vec<NodeId>,
-    /// This node's contribution, if it is a member.
+    /// This node's memory and method, if it is a member.
     pub own: Option<Own>,
-    /// Number of dimensions of the array in the file in which the place of each piece is looked up: 0 if this
-    /// node goes through its part sequentially.
+    /// Number of array dimensions in which the place of each piece is computed; 0 if this node passes through its part
+    /// sequentially.
     pub dimensions: u64,
-    /// Number of buffers of all queues together, if pieces are queued for each member. With two buffers for
-    /// each member all queues can be full and in flight.
+    /// Number of buffers of all queues together, if pieces are queued. With two buffers for each member, all queues can
+    /// be full and in flight.
     pub queue_buffers: Option<u64>,
     /// Size in bytes of each of these buffers.
     pub queue_bytes: u64,
@@ -108,14 +108,13 @@ pub struct ExchangeGroup {
 /// One node's part of an exchange with the members of a group.
 pub struct Exchange<M: Machine> {
     endpoint: Rc<Endpoint<M>>,
-    /// Number of dimensions of the array in the file in which the place of each piece is looked up.
+    /// Number of array dimensions in which the place of each piece is computed.
     dimensions: u64,
     memory: MemoryId,
     members: Vec<NodeId>,
-    /// This node's contribution, if it is a member.
+    /// This node's memory and method, if it is a member.
     own: Option<Own>,
-    /// One queue for each member if Memputs and Memgets are queued, which is so if `queue_buffers` is set;
-    /// else empty.
+    /// One queue for each member if Memputs and Memgets are queued (if `queue_buffers` is set); otherwise empty.
     queues: Vec<Queue>,
     queue_buffers: BufferPool,
     queue_bytes: u64,
@@ -142,7 +141,7 @@ impl Queue {
 struct Waiting {
     pieces: Vec<(u64, u32)>,
     data: Payload,
-    /// Memory of the queue: the limit of its data.
+    /// Memory of the queue, which limits its data.
     room: Buf,
 }
 
@@ -203,9 +202,9 @@ impl<M: Machine> Exchange<M> {
         Some(piece)
     }
 
-    /// Puts the data of `pieces`, in the order of the file, into the members' memories. Plain, the data are
-    /// in place when this completes. Queued, they have been copied, and leave at the latest with
-    /// [`finish`](Self::finish).
+    /// Puts the data of `pieces`, in the order of the file, into the members' memories. In a plain exchange the data
+    /// are in place when this function completes. In a queued exchange they have been copied, and are sent at the
+    /// latest by [`finish`](Self::finish).
     pub async fn put<P: Exchanged>(
         self: &Rc<Self>,
         pieces: impl Iterator<Item = P>,
@@ -263,7 +262,7 @@ impl<M: Machine> Exchange<M> {
             let full = match &mut *self.queues[destination].waiting.borrow_mut() {
                 Some(waiting) if waiting.has_room(bytes) => {
                     waiting.pieces.push((piece.memory_offset(), bytes as u32));
-                    // Copy the data: the block that holds them will be reused for reading.
+                    // Copy the data, because the buffer of the block will be reused.
                     waiting.data.push(&payload.out_of_pools());
                     return Ok(());
                 }
@@ -277,7 +276,7 @@ impl<M: Machine> Exchange<M> {
             } else if let Some(other) = self.queues.iter().position(Queue::has_waiting) {
                 self.send(other).await;
             } else {
-                // All buffers are in flight; answers will return them.
+                // All buffers are in flight. The answers release them.
                 self.answered.wait().await;
             }
         }
@@ -287,7 +286,7 @@ impl<M: Machine> Exchange<M> {
     async fn send(self: &Rc<Self>, destination: usize) {
         self.take_turn(destination).await;
         let Some(waiting) = self.queues[destination].waiting.take() else {
-            // Another task has sent them in the meantime.
+            // Another task has already sent these pieces.
             return self.end_turn(destination);
         };
         let exchange = self.clone();
@@ -335,8 +334,8 @@ impl<M: Machine> Exchange<M> {
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Gets the data of `pieces` from the members, and passes the data of each piece to `place`. Queued, each
-    /// item is requested as one, even if it is a run of pieces.
+    /// Gets the data of `pieces` from the members, and passes the data of each piece to `place`. In a queued exchange
+    /// each item is requested as one piece, even if it is a run of pieces.
     pub async fn get<P: Exchanged>(
         &self,
         pieces: impl Iterator<Item = P>,
@@ -393,10 +392,10 @@ impl<M: Machine> Exchange<M> {
         Ok(())
     }
 
-    /// Gets queued pieces, and passes the data of each to `place`.
+    /// Gets queued pieces, and passes the data of each piece to `place`.
     ///
-    /// All pieces of a destination are requested in one message, unless it would be too long. The message
-    /// leaves as soon as all of them are known and the destination has answered the previous message.
+    /// All pieces of a destination are requested in one message, unless the message would be too long. The message is
+    /// sent when all these pieces are known and the destination has answered the previous message.
     async fn get_queued<P: Exchanged>(
         &self,
         mut pieces: Found<impl Iterator<Item = P>>,
@@ -433,7 +432,7 @@ impl<M: Machine> Exchange<M> {
         for (token, part) in parts.iter().enumerate() {
             let destination = part[0].member() as usize;
             while self.queues[destination].under_way.get() && under_way > 0 {
-                // The messages in flight may be this very task's, so it must process their answers.
+                // This task may have sent the messages in flight, so it must process their answers.
                 outcome = outcome.and(self.take_in(&mailbox, &parts, place).await);
                 under_way -= 1;
             }
@@ -488,8 +487,8 @@ impl<M: Machine> Exchange<M> {
     }
 }
 
-/// Splits the pieces of a member into messages. Each names at most [`PIECES_MAX`] pieces, with at most
-/// `most_bytes` of data unless it has a single piece.
+/// Splits the pieces of a member into messages. Each message has at most [`PIECES_MAX`] pieces, and at most
+/// `most_bytes` bytes of data unless it has a single piece.
 fn messages_of<P: Exchanged>(pieces: &[P], most_bytes: u64) -> impl Iterator<Item = &[P]> {
     let mut rest = pieces;
     iter::from_fn(move || {

@@ -1,18 +1,19 @@
-//! Features that I/O nodes of some releases lack, so that nodes of neighbouring releases work together.
+//! Features that I/O nodes of some releases lack. Clients query them, so that nodes of neighbouring releases work
+//! together.
 //!
-//! A client asks each I/O node for its features ([`Request::Describe`](crate::protocol::Request::Describe)),
-//! uses only these, and works around missing ones. So a new request needs a feature here, and not another
-//! [version](crate::protocol::VERSION) of the protocol. A feature is removed once all releases in use have
-//! it.
+//! A client asks each I/O node for its features ([`Request::Describe`](crate::protocol::Request::Describe)), uses only
+//! these, and works around missing features. So a new request needs only a new feature, not a new
+//! [version](crate::protocol::VERSION) of the protocol. A feature is removed from the list when all releases in use
+//! have it.
 
 use bitflags::bitflags;
 
 bitflags! {
-    /// Features of an I/O node. Bits unknown to this release belong to later ones, and are kept.
+    /// Features of an I/O node. Bits that this release does not know belong to later releases, and are kept.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Features: u64 {
-        /// A write opens or creates its stripe ([`BlockWrite::attach`](crate::protocol::BlockWrite::attach)).
-        /// Without this feature a client attaches the stripe first: one more round trip for a small file.
+        /// A write opens or creates its stripe ([`BlockWrite::attach`](crate::protocol::BlockWrite::attach)). Without
+        /// this feature a client attaches the stripe before the write, with one more round trip for a small file.
         const ATTACHING_WRITES = 1 << 0;
         /// The I/O node finds holes ([`Request::FindData`](crate::protocol::Request::FindData)). Without this
         /// feature the whole file counts as data.

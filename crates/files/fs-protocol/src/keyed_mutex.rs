@@ -11,7 +11,7 @@ pub struct KeyedMutex<K> {
     returned: Condition,
 }
 
-/// Holds a key until dropped.
+/// Guard that holds a key until it is dropped.
 pub struct KeyedGuard<'a, K: Ord> {
     turns: &'a KeyedMutex<K>,
     thing: K,
@@ -24,7 +24,7 @@ impl<K> Default for KeyedMutex<K> {
 }
 
 impl<K: Ord + Clone> KeyedMutex<K> {
-    /// Blocks until the key is free, and takes it.
+    /// Waits until the key is free, and takes it.
     pub async fn take(&self, thing: K) -> KeyedGuard<'_, K> {
         while self.taken.borrow().contains(&thing) {
             self.returned.wait().await;

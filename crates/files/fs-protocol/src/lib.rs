@@ -5,13 +5,13 @@
 //! - `endpoint.rs`: calls and their answers; `wait_timeouts.rs`: the time limit of waits for other nodes.
 //! - `settings.rs`: settings of nodes, in the configuration of the report and in that of the agents;
 //!   `scheduling.rs`: the orders in which a disk may serve its requests.
-//! - `directory.rs`: the extents that members of a group move; `selected_parts.rs`: their selections within a
-//!   block.
-//! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them.
+//! - `directory.rs`: the extents that members of a group read or write; `selected_parts.rs`: the members' selections
+//!   within a block.
+//! - `exchange.rs`: scatters an extent over the compute nodes' memories, and gathers it from them.
 //! - `coverage.rs`: the bytes of a block as bits; `keyed_mutex.rs`: mutual exclusion by key.
 //! - `name.rs`: names of jobs and teams; `number.rs`: names of stripes on their disks; `error.rs`: errors;
 //!   `span_names.rs`: names of requests in recordings; `traffic.rs` and `time_histogram.rs`: counters of requests.
-//! - `range_locks.rs`: locks on ranges of a file; `scrub_unit.rs`: the resolution of reported damage.
+//! - `range_locks.rs`: locks on ranges of a file; `scrub_unit.rs`: the unit of reported damage.
 
 pub mod coverage;
 pub mod directory;
@@ -48,6 +48,6 @@ pub use settings::{
 pub use time_histogram::TimeHistogram;
 pub use traffic::{ServedRequests, TrafficCounts};
 
-/// The release of this file system, as shown to users. Nodes of different releases work together if they use
-/// the same protocol [version](protocol::VERSION), whatever [features](Features) they have.
+/// The release of this file system, as shown to users. Nodes of different releases work together if they use the same
+/// protocol [version](protocol::VERSION), even if their [features](Features) differ.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,6 @@
 //! Checks the names of jobs, their members and teams.
 
-/// Longest name in bytes of UTF-8.
+/// Maximum length of a name, in bytes of UTF-8.
 pub const NAME_BYTES_MAX: usize = 200;
 
 /// Reason why a text is not a valid name.
@@ -18,12 +18,13 @@ pub enum NameError {
     /// The name is absolute.
     #[error("it begins with /")]
     Absolute,
-    /// A component is empty, `.` or `..`, and so leads elsewhere.
+    /// A component is empty, `.` or `..`.
     #[error("it has an empty component, or . or .. as a component")]
     Part,
 }
 
-/// Fails unless `name` is valid: relative, without `.`, `..` or empty components, and of bounded length.
+/// Fails unless `name` is valid: relative, without `.`, `..` or empty components, and at most [`NAME_BYTES_MAX`] bytes
+/// long.
 pub fn check(name: &str) -> Result<(), NameError> {
     if name.is_empty() {
         Err(NameError::Empty)
@@ -40,8 +41,7 @@ pub fn check(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// Returns a number for a name, different for different `numbers`: FNV-1a with 64 bits, see
-/// <https://www.rfc-editor.org/rfc/rfc9923>.
+/// Returns a hash of a name and `numbers`: FNV-1a with 64 bits, see <https://www.rfc-editor.org/rfc/rfc9923>.
 pub fn hash_of(name: &str, numbers: &[u64]) -> u64 {
     let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

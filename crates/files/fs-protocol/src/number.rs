@@ -1,19 +1,19 @@
-//! Names of a file's stripes on their disks, and of the object that marks the disks of a namespace.
+//! Names of the objects that store a file's stripes, and of the object that marks the disks of a namespace.
 
 use namespace::FileNumber;
 
 use crate::protocol::FileId;
 
-/// Number of the object that marks a disk as part of a set with a namespace: that of the root directory,
+/// Number of the object that marks a disk as part of a set with a namespace. This is the number of the root directory,
 /// which has no stripes.
 pub const MARK: FileId = FileId(FileNumber::ROOT.0);
 
-/// Returns the name of a file's stripes on their disks. No file can have this name.
+/// Returns the name of the objects that store a file's stripes. No file can have this name.
 pub fn object_name(file: FileId) -> String {
     format!("/{:016x}", file.0)
 }
 
-/// Returns the file whose stripes have this name, if it is a name of stripes.
+/// Returns the file whose stripes are stored in objects of this name, if any.
 pub fn number_of(name: &str) -> Option<FileId> {
     let digits = name.strip_prefix('/').filter(|digits| digits.len() == 16)?;
     let file = FileId(u64::from_str_radix(digits, 16).ok()?);

@@ -1,8 +1,8 @@
 //! Messages between nodes, and their encoding.
 //!
 //! A header is `"SF"`, one byte of version, then a [`Frame`] in postcard's encoding (its format is stable and
-//! published). Data travel separately as the message's payload. Nothing is trusted: decoding garbage,
-//! truncated headers or unknown versions fails with an error that states the expected input.
+//! published). Data are sent separately, as the message's payload. The decoder accepts no invalid header: garbage,
+//! truncated headers and unknown versions are errors that state the expected input.
 //!
 //! ```text
 //! 'S' 'F' version | Request tag body            a client sends a request with a tag of its choice

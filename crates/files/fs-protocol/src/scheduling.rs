@@ -1,4 +1,4 @@
-//! The orders in which a disk may serve its waiting requests, and their names for users.
+//! The orders in which a disk can serve its waiting requests, and the names of these orders for users.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,18 +8,18 @@ use std::str::FromStr;
 pub enum Scheduling {
     /// First come, first served.
     Fcfs,
-    /// Cyclic scan, by logical block: a client that reads one object sequentially keeps the disk.
+    /// Cyclic scan, by logical block: a client that reads one object sequentially delays all others.
     #[default]
     CyclicScan,
     /// Cyclic scan, by physical position where the disk reports it.
     PhysicalCyclicScan,
-    /// Cyclic scan, by logical block, in closed sweeps: a sweep serves the requests present at its beginning.
+    /// Cyclic scan, by logical block, in closed sweeps: a sweep serves only the requests that waited at its beginning.
     FairScan,
     /// Round-robin among the jobs, one request each.
     RoundRobin,
     /// Any read before any write. An endless stream of reads starves writes.
     ReadPriority,
-    /// Any read before any write, except a write that several reads have passed.
+    /// Any read before any write, except a write that several reads have overtaken.
     BoundedReadPriority,
 }
 
@@ -35,7 +35,7 @@ impl Scheduling {
         Scheduling::BoundedReadPriority,
     ];
 
-    /// Their names, in the same order.
+    /// The names of all orders, in the same order.
     pub const NAMES: [&str; Self::ALL.len()] = {
         let mut names = [""; Self::ALL.len()];
         let mut at = 0;

@@ -5,13 +5,13 @@ use machine::{Instant, Machine, NodeId, mix};
 
 use crate::protocol::{Flushing, RecordingStep, Request};
 
-/// Names of a kind of request, as an activity of its client and of its server.
+/// Names of a kind of request: of the activities of its client and of its server.
 pub struct RequestSpans {
     /// Name of the client's span.
     pub ask: &'static str,
     /// Name of the server's span.
     pub serve: &'static str,
-    /// Operation under which the request is counted.
+    /// Operation as which the request is counted.
     pub operation: RequestOperation,
 }
 
@@ -38,7 +38,7 @@ impl RequestOperation {
         OPERATIONS[self.index()]
     }
 
-    /// Returns the operation of this name. Called at compile time only, since it compares names.
+    /// Returns the operation with this name. It compares names, so call it only at compile time.
     const fn named(name: &str) -> RequestOperation {
         let mut index = 0;
         while !is_same(OPERATIONS[index], name) {
@@ -121,18 +121,18 @@ spans_of_requests! {
     Request::FindData { .. } => "find data",
 }
 
-/// Returns the number of the message that carries a client's request with this tag. Distinct among all
-/// messages except for hash collisions.
+/// Returns the number of the message with a client's request that has this tag. The number is unique among all messages
+/// except for hash collisions.
 pub fn question(client: NodeId, tag: u64) -> u64 {
     mix(client.0 ^ mix(tag))
 }
 
-/// Returns the number of the message that answers the request.
+/// Returns the number of the message with the answer to the request.
 pub fn answer(client: NodeId, tag: u64) -> u64 {
     mix(question(client, tag) ^ 1)
 }
 
-/// Returns the wall-clock time at 0 of the recording's clock, in nanoseconds since 1970.
+/// Returns the wall-clock time at time 0 of the recording's clock, in nanoseconds since 1970.
 pub fn zero_unix_ns(machine: &impl Machine) -> u64 {
     let since_start = machine.now().since(Instant::START);
     machine.date().as_nanos().saturating_sub(since_start.as_nanos())

@@ -1,11 +1,10 @@
-//! Counters of a node's requests and moved bytes, which only grow: pure state, without futures.
+//! Counters of a node's requests and transferred bytes. They only grow. This is pure state, without futures.
 //!
-//! - A request is counted once, when its answer has left, under its operation and its class at that time. It
-//!   is not counted if the caller disconnects before. Requests to other nodes are counted separately, when
-//!   the answer arrives, or when it is known that none will arrive.
+//! - A served request is counted once, when its answer has been sent, by its operation and its class at that time. It
+//!   is not counted if the caller disconnects before. Requests to other nodes are counted separately, when the answer
+//!   arrives, or when it is known that no answer will arrive.
 //! - A failure counts as an answer.
-//! - Bytes are those of data sent or received with messages, whichever side requested them; headers are not
-//!   counted.
+//! - Bytes are the data sent or received with messages, whichever side requested them; headers are not counted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,7 +17,7 @@ use crate::time_histogram::TimeHistogram;
 /// Counters of an endpoint.
 #[derive(Default)]
 pub struct Traffic {
-    /// By operation and class; most nodes serve few of them.
+    /// Times by operation and class. Most nodes serve few operations.
     served: RefCell<Vec<Option<Box<TimeHistogram>>>>,
     failures: RefCell<BTreeMap<&'static str, u64>>,
     bytes_sent: Cell<u64>,
@@ -26,30 +25,30 @@ pub struct Traffic {
     bad_messages: Cell<u64>,
 }
 
-/// Requests of one operation and class that a node has served, with the time from arrival until the answer
-/// left; or requests that a client has sent, with the time until the answer arrived.
+/// Requests of one operation and class that a node has served, with their times from arrival until the answer was sent;
+/// or requests that a client has sent, with their times until the answer arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedRequests {
     /// Name of the operation.
     pub operation: &'static str,
     /// Class of the requests.
     pub class: Class,
-    /// Times that they took.
+    /// Times of the requests.
     pub times: TimeHistogram,
 }
 
 /// Counts of a node's requests and bytes since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrafficCounts {
-    /// The requests, by operation and class, without empty ones.
+    /// The requests, by operation and class. Operations without requests are omitted.
     pub served: Vec<ServedRequests>,
-    /// The requests among them that failed, by the [name](crate::FailureKind::name) of the kind of failure.
+    /// Number of failed requests, by the [name](crate::FailureKind::name) of the kind of failure.
     pub failures: Vec<(&'static str, u64)>,
-    /// Bytes of data sent.
+    /// Number of bytes of sent data.
     pub bytes_sent: u64,
-    /// Bytes of data received.
+    /// Number of bytes of received data.
     pub bytes_received: u64,
-    /// Messages that could not be decoded.
+    /// Number of messages that could not be decoded.
     pub bad_messages: u64,
 }
 
@@ -71,7 +70,7 @@ impl Traffic {
         self.bad_messages.set(self.bad_messages.get() + 1);
     }
 
-    /// Counts a request whose answer has left, or arrived.
+    /// Counts a request whose answer has been sent, or has arrived.
     #[inline]
     pub fn served(
         &self,

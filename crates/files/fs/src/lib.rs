@@ -1,14 +1,14 @@
 //! The file system: one source for simulated and real machines.
 //!
-//! It is generic over the trait `Machine` of the crate `machine`, and never asks which machine it runs on. Its crates,
-//! in the order in which a read passes through them:
+//! It is generic over the trait `Machine` of the crate `machine`, and never depends on which machine it runs. Its
+//! crates, in the order in which a read passes through them:
 //!
-//! - `fs-client`: a compute node's half; start here, at [`Client`] and [`File`]. Caches are [`PageCache`], and
+//! - `fs-client`: the compute node's part; start with [`Client`] and [`File`]. Its caches are [`PageCache`], and
 //!   [`WriteCache`] for writes that a group of compute nodes flushes together
 //! - `fs-protocol`: the common part of clients and I/O nodes: messages, calls, settings, errors
-//! - `fs-io-node`: an I/O node's half, [`serve`], for block requests and collective ones
+//! - `fs-io-node`: the I/O node's part, [`serve`], for block requests and collective requests
 //!
-//! This crate exports their items that other crates use.
+//! This crate exports the items of these crates that other crates use.
 
 pub use fs_client::{
     Advice, Check, CheckedFile, Checking, Client, ClientCounts, CollectiveSettings, DamagedFileReader,

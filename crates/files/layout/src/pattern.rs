@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The reports use nineteen patterns, [`Pattern::NAMES`]. They omit `rnn`, `rnc` and `rbn`, which equal `rn`, `rc` and
-//! `rb` if the nodes divide the rows evenly. We accept the three names, since the division can be uneven: with 40 rows
+//! `rb` if the nodes divide the rows evenly. We accept the three names, since the division can be uneven. With 40 rows
 //! in blocks over 16 nodes, 13 nodes have 3 rows each and the next has 1, while `rb` gives all nodes the same amount.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Changes of attributes, and of the recorded length and version of contents.
+//! Changes the attributes of inodes, and the recorded length and version of contents.
 
 use layout::FILE_BYTES_MAX;
 
@@ -38,7 +38,7 @@ impl Records<'_> {
         Ok(inode)
     }
 
-    /// Records a change of contents.
+    /// Records a change of the contents of a file.
     pub(crate) fn wrote(&mut self, number: FileNumber, written: WrittenContents) -> Step<Inode> {
         let mut inode = self.inode(number)?;
         self.check_contents(&inode, written.end)?;
@@ -51,7 +51,7 @@ impl Records<'_> {
         Ok(inode)
     }
 
-    /// Reserves bytes for an append. Returns the offset of the first byte; the contents do not change.
+    /// Reserves bytes for an append, without changing the contents. Returns the offset of the first byte.
     pub(crate) fn append(&mut self, number: FileNumber, bytes: u64, after: u64) -> Step<(u64, Inode)> {
         let mut inode = self.inode(number)?;
         self.check_contents(&inode, after)?;

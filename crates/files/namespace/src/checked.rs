@@ -1,4 +1,4 @@
-//! Records and repairs of a namespace check: plain data for messages.
+//! Records and repairs of a namespace check: plain data that are sent in messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +15,14 @@ pub enum SurveyedRecord {
         directory: FileNumber,
         /// The name.
         name: Vec<u8>,
-        /// The inode it leads to.
+        /// The inode of this name.
         number: FileNumber,
     },
     /// An orphan: an inode without names.
     Orphan(FileNumber),
     /// An extended attribute of this inode.
     Extended(FileNumber),
-    /// A record that cannot be read, by its key.
+    /// The key of a record that cannot be read.
     Unreadable(Vec<u8>),
 }
 
@@ -34,7 +34,7 @@ pub enum Repair {
         /// Key of the record.
         key: Vec<u8>,
     },
-    /// Removes an entry that leads to no inode.
+    /// Removes an entry without an inode.
     RemoveEntry {
         /// The directory.
         directory: FileNumber,
@@ -47,9 +47,9 @@ pub enum Repair {
         number: FileNumber,
         /// Number of links.
         links: u32,
-        /// Number of entries of a directory.
+        /// Number of entries, if the inode is a directory.
         entries: Option<u64>,
-        /// Parent of a directory.
+        /// Parent, if the inode is a directory.
         parent: Option<FileNumber>,
     },
     /// Gives an inode without names a name in `/lost+found`.
@@ -57,7 +57,7 @@ pub enum Repair {
         /// The inode.
         number: FileNumber,
     },
-    /// Marks a file without names as an orphan, to be removed.
+    /// Marks a file without names as an orphan, so that it is removed.
     Doom {
         /// The file.
         number: FileNumber,
@@ -66,15 +66,15 @@ pub enum Repair {
     Adopt {
         /// Number of the file.
         number: FileNumber,
-        /// Location of its contents.
+        /// Location of the contents.
         layout: FileLayout,
         /// Length in bytes.
         bytes: u64,
-        /// Number of its first stripes that were created, as in [`Inode`], including missing ones.
+        /// Number of the first stripes that were created, including missing stripes, as in [`Inode`].
         stored_stripes: u32,
     },
-    /// Never assigns this number to a file. Contents exist under it but no inode: the records are older than the
-    /// contents.
+    /// Ensures that this number is never assigned to a new file: contents with this number exist but no inode, because
+    /// the records are older than the contents.
     Reserve {
         /// The number.
         number: FileNumber,

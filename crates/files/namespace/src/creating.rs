@@ -1,4 +1,4 @@
-//! Creates inodes with their names, and further names of files.
+//! Creates inodes with their names, and additional names of files.
 
 use crate::file_name::{PATH_BYTES_MAX, check_name};
 use crate::inode::{FileLayout, FileNumber, Inode, InodeKind, next_in_run};
@@ -7,13 +7,13 @@ use crate::operation::{Location, NewInode, UNFINISHED};
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TreeHeader};
 
-/// Mode bit of a directory whose new entries get its group; new subdirectories get the bit, too.
+/// Mode bit of a directory: new entries get the group of the directory, and new subdirectories also get the bit.
 const SET_GROUP: u16 = 0o2000;
 
-/// Limit of names of a file. It also limits the subdirectories of a directory, which count as links.
+/// Maximum number of names of a file. Also limits the subdirectories of a directory, which count as links.
 const LINKS_MAX: u32 = u32::MAX / 2;
 
-/// A new inode, without its place.
+/// A new inode, before it has a number and a name.
 pub(crate) struct NewEntry {
     pub(crate) new: NewInode,
     pub(crate) mode: u16,
@@ -44,8 +44,8 @@ impl Records<'_> {
     pub(crate) fn make_in(&mut self, mut directory: Inode, name: &[u8], file: NewEntry) -> Step<Inode> {
         self.check_can_grow(&directory, name)?;
         let header = self.header()?;
-        // The store may have lost a number that it assigned before a crash and whose stripes still exist. The
-        // incarnation in the number avoids a collision.
+        // The store may have lost, in a crash, that it assigned a number whose stripes still exist. The new number
+        // depends on the incarnation, so that it differs from such a number.
         let last = next_in_run(header.last, self.run);
         self.put_header(TreeHeader { last, inodes: header.inodes + 1, ..header })?;
         let number = FileNumber(header.origin.wrapping_add(last));
@@ -110,7 +110,7 @@ impl Records<'_> {
         }
     }
 
-    /// Gives a file another name.
+    /// Gives a file an additional name.
     pub(crate) fn link(&mut self, number: FileNumber, at: &Location) -> Step<Inode> {
         let mut inode = self.inode(number)?;
         let walked = self.walk(at, false)?;
@@ -136,7 +136,7 @@ impl Records<'_> {
         Ok(inode)
     }
 
-    /// Fails if a directory cannot get another entry.
+    /// Fails if the directory cannot have another entry.
     pub(crate) fn check_can_grow(&self, directory: &Inode, name: &[u8]) -> Step<()> {
         check_name(name)?;
         if directory.links == 0 {

@@ -1,4 +1,4 @@
-//! Lists of disks for the layouts of files. A list is never changed or removed.
+//! Lists of disks, which the layouts of files refer to. A list is never changed or removed.
 
 use layout::DISKS_MAX;
 
@@ -8,12 +8,12 @@ use crate::keys;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TreeHeader, decoded, encoded};
 
-/// Limit of lists: a new one is needed only if disks were added or removed, or a user selects disks.
+/// Maximum number of lists. A new list is needed only if disks were added or removed, or a user selects disks.
 const LISTS_MAX: u32 = 1 << 16;
 
 impl Records<'_> {
-    /// Adds a list unless it exists; returns its number. A list may contain several unknown disks, but no other disk
-    /// twice.
+    /// Adds a list unless it exists. Returns the number of the list. A list can contain several unknown disks, but no
+    /// other disk twice.
     pub(crate) fn enter_disks(&mut self, disks: &[u64]) -> Step<u32> {
         let mut known: Vec<u64> = disks.iter().copied().filter(|&disk| disk != NO_DISK).collect();
         known.sort_unstable();

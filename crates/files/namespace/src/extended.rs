@@ -9,14 +9,14 @@ use crate::operation::SetValue;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 
-/// Limit of the value of an extended attribute in bytes: it is sent in the header of a message.
+/// Maximum length of the value of an extended attribute in bytes: the value is sent in the header of a message.
 pub(crate) const VALUE_BYTES_MAX: usize = 32 * 1024;
 const _: () = assert!(VALUE_BYTES_MAX <= METADATA_VALUE_BYTES_MAX);
 
-/// Limit of the bytes in the names of an inode's attributes, which are sent together.
+/// Maximum number of bytes of the names of all attributes of an inode, because the names are sent together.
 const NAMES_BYTES_MAX: usize = 32 * 1024;
 
-/// Number of attributes per read from the store.
+/// Number of attributes that are read from the store at once.
 const AT_ONCE: usize = 64;
 
 /// Checks the length of an attribute's name.

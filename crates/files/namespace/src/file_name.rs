@@ -2,16 +2,16 @@
 
 use crate::refusal::TreeRefusal;
 
-/// Limit of the name of a directory entry, in bytes.
+/// Maximum length of the name of a directory entry, in bytes.
 pub const FILE_NAME_BYTES_MAX: usize = 255;
 
-/// Limit of a path, and of the target of a link, in bytes.
+/// Maximum length of a path, and of the target of a symbolic link, in bytes.
 pub const PATH_BYTES_MAX: usize = 4095;
 
-/// Limit of symbolic links in the resolution of a path.
+/// Maximum number of symbolic links in the resolution of a path.
 pub const LINK_DEPTH_MAX: u32 = 40;
 
-/// Checks that a directory entry can have this name.
+/// Checks that `name` is valid for a directory entry.
 pub fn check_name(name: &[u8]) -> Result<(), TreeRefusal> {
     match name {
         b"" => Err(TreeRefusal::NotFound),

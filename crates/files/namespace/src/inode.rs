@@ -22,7 +22,7 @@ impl fmt::Display for FileNumber {
     }
 }
 
-/// Nanoseconds since the beginning of 1970; negative before it.
+/// Nanoseconds since the beginning of 1970; negative for earlier times.
 pub type UnixTime = i64;
 
 /// Attributes of a file, a directory, a symbolic link, or a special file.
@@ -38,9 +38,9 @@ pub struct Inode {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Number of names that lead to it; for a directory, 2 plus the number of its subdirectories.
+    /// Number of names of the inode; for a directory, 2 plus the number of its subdirectories.
     pub links: u32,
-    /// Length of a file, or of the target of a link, in bytes; number of entries of a directory.
+    /// Length of a file, or of the target of a symbolic link, in bytes; for a directory, the number of entries.
     pub size: u64,
     /// Time of the last access that was reported.
     pub accessed: UnixTime,
@@ -50,22 +50,22 @@ pub struct Inode {
     pub changed: UnixTime,
     /// Time of creation.
     pub made: UnixTime,
-    /// Version of the contents, which grows with each change by [`RUN_STEP`] within an incarnation of the store. A
-    /// client that has seen a version has seen all changes up to it. The remainder distinguishes incarnations: if the
-    /// last changes are lost in a crash, the next incarnation does not reuse their versions.
+    /// Version of the contents. Each change adds [`RUN_STEP`] within an incarnation of the store. A client that has
+    /// seen a version has seen all earlier changes. The remainder modulo [`RUN_STEP`] distinguishes incarnations: if a
+    /// crash loses the last changes, the next incarnation does not reuse their versions.
     pub version: u64,
-    /// Number of a file's first stripes that are known to have been created: a missing one of these is lost. A later
-    /// stripe that is missing may never have existed, and reads as zeros.
+    /// Number of a file's first stripes that are known to have been created: if one of these is missing, it is lost. If
+    /// a later stripe is missing, it was possibly never created, and reads as zeros.
     pub stored_stripes: u32,
-    /// Number of bytes of a file that are known to be unwritten: at least this many of its zeros are not stored.
+    /// Number of bytes of a file that are known to be unwritten: at least this many zeros of the file are not stored.
     pub unwritten: u64,
-    /// Number of bytes after the end of a file that clients have reserved for appends. They cannot be read before their
-    /// client has reported writing them.
+    /// Number of bytes after the end of a file that clients have reserved for appends. These bytes cannot be read
+    /// before their client has reported writing them.
     pub reserved: u64,
 }
 
 impl Inode {
-    /// Returns the maximum number of bytes of the file that may be stored.
+    /// Returns the maximum number of bytes of the file that can be stored on disks.
     pub fn stored_bytes(&self) -> u64 {
         self.size.saturating_sub(self.unwritten)
     }
@@ -84,12 +84,12 @@ impl Inode {
         Some(offset)
     }
 
-    /// Sets the next version, in this incarnation of the store.
+    /// Sets the next version in incarnation `run` of the store.
     pub(crate) fn raise_version(&mut self, run: u64) {
         self.version = next_in_run(self.version, run);
     }
 
-    /// Records that at most `bytes` bytes of a file were written, up to `end`.
+    /// Records that at most `bytes` bytes of a file were written, up to offset `end`.
     pub fn note_written(&mut self, end: u64, bytes: u64) {
         let (stored, append_end) = (self.stored_bytes().saturating_add(bytes), self.append_end());
         self.size = self.size.max(end);
@@ -100,7 +100,7 @@ impl Inode {
     /// Truncates a file, or extends it with zeros that are not stored.
     pub(crate) fn resize(&mut self, bytes: u64) {
         let stored = self.stored_bytes().min(bytes);
-        // After a truncation the next append begins at the new end, whatever was reserved beyond it.
+        // After a truncation the next append begins at the new end, even if bytes beyond it were reserved.
         let append_end = if bytes < self.size { bytes } else { self.append_end() };
         self.size = bytes;
         self.unwritten = bytes - stored;
@@ -110,12 +110,13 @@ impl Inode {
 
 /// Step from one version, or file number, to the next within an incarnation of the store.
 ///
-/// The remainder modulo this step identifies the incarnation of the store; two incarnations have the same one only by
-/// chance. There is room for a million changes a second of one file for twelve days, and for as many files. It is
-/// prime, so that first stripes use each disk in turn, whatever the number of disks.
+/// The remainder modulo this step identifies the incarnation of the store; two incarnations have the same remainder
+/// only by chance. The numbers suffice for 2^40 changes of one file (a million a second for twelve days), and for 2^40
+/// files. The step is prime, so that the first stripes of consecutive files are on each disk in turn, for any number of
+/// disks.
 pub const RUN_STEP: u64 = (1 << 24) + 43;
 
-/// Returns the next version or number after this one, in this incarnation of the store.
+/// Returns the next version or number after `last`, in incarnation `run` of the store.
 pub(crate) fn next_in_run(before: u64, run: u64) -> u64 {
     (before - before % RUN_STEP).saturating_add(RUN_STEP + run % RUN_STEP)
 }
@@ -127,7 +128,7 @@ pub enum InodeKind {
     File(FileLayout),
     /// A directory.
     Directory {
-        /// The directory that contains it; the root is its own parent.
+        /// The directory that contains this directory; the root is its own parent.
         parent: FileNumber,
     },
     /// A symbolic link.
@@ -135,7 +136,7 @@ pub enum InodeKind {
         /// Path of the target.
         target: Vec<u8>,
     },
-    /// A name whose meaning is defined elsewhere.
+    /// A special file, whose meaning the operating system defines.
     Special {
         /// Kind of the special file.
         kind: DeviceKind,
@@ -157,19 +158,20 @@ pub enum DeviceKind {
     Block,
 }
 
-/// Location of the contents of a file: stripe *i* is on disk `first + i` of a list of disks, modulo its length.
+/// Location of the contents of a file: stripe *i* is on the disk with index `first + i`, modulo the length of the list,
+/// in a list of disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLayout {
     /// Block size and number of stripes.
     pub striping: Striping,
     /// Number of the list of disks.
     pub disks: u32,
-    /// Index in the list of the disk of stripe 0.
+    /// Index, in the list, of the disk of stripe 0.
     pub first: u32,
 }
 
 impl FileLayout {
-    /// Returns the disks of the stripes in order; `list` is the list that the layout names.
+    /// Returns the disks of the stripes in order; `list` must be the list with the number `disks`.
     pub fn disks_in(self, list: &[u64]) -> impl Iterator<Item = u64> + '_ {
         let count = self.striping.stripe_count() as usize;
         list.iter().cycle().skip(self.first as usize).take(count).copied()
@@ -177,7 +179,7 @@ impl FileLayout {
 }
 
 impl Inode {
-    /// True if it is a directory.
+    /// True if the inode is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self.kind, InodeKind::Directory { .. })
     }
@@ -185,12 +187,12 @@ impl Inode {
     /// Returns the location of the contents.
     ///
     /// # Errors
-    /// Fails if it is not a file.
+    /// Fails if the inode is not a file.
     pub fn contents(&self) -> Result<FileLayout, TreeRefusal> {
         self.layout().ok_or(if self.is_directory() { TreeRefusal::IsDirectory } else { TreeRefusal::Invalid })
     }
 
-    /// Returns the location of the contents; `None` if it is not a file.
+    /// Returns the location of the contents; `None` if the inode is not a file.
     pub fn layout(&self) -> Option<FileLayout> {
         match self.kind {
             InodeKind::File(layout) => Some(layout),

@@ -4,7 +4,7 @@
 //!  h                            header: format, origin, counters
 //!  d <list>                     a list of disks
 //!  i <number>                   an inode
-//!  e <directory> <name>         an entry: the number of the inode it leads to
+//!  e <directory> <name>         an entry: the number of its inode
 //!  x <number> <name>            an extended attribute
 //!  o <number>                   an orphan: an inode without names
 //! ```
@@ -55,7 +55,7 @@ pub(crate) fn key(space: Space, number: FileNumber, rest: &[u8]) -> Vec<u8> {
     key
 }
 
-/// Returns the end of the range of keys with this number.
+/// Returns the end of the range of keys that have this number in this space.
 pub(crate) fn end_of(space: Space, number: FileNumber) -> Vec<u8> {
     match number.0.checked_add(1) {
         Some(next) => key(space, FileNumber(next), b""),

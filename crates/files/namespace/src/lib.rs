@@ -1,8 +1,8 @@
-//! The namespace: directories, the inodes that names lead to, and all operations on names.
+//! The namespace: directories, the inodes of files, and all operations on names.
 //!
 //! Each [operation](TreeOperation) is one [transaction](machine::Transaction): a crash leaves the old state or the new
-//! one. The code here does not block, and knows no nodes, disks or clock. Clients locate the bytes of a file by its
-//! [`FileLayout`].
+//! one. This crate does not block, and does not access nodes, disks or the clock. Clients locate the bytes of a file by
+//! its [`FileLayout`].
 //!
 //! Map of the code, in reading order:
 //!
@@ -13,9 +13,9 @@
 //! - `creating.rs`, `renaming.rs`, `removing.rs`: creating, renaming and removing names; `listing.rs`: listing names
 //! - `attribute_changes.rs`: attributes, sizes, versions; `extended.rs`: extended attributes
 //! - `disk_lists.rs`: the disks of files
-//! - `checked.rs`, `survey.rs`: all records, for a check; `check.rs`: their defects and repairs
+//! - `checked.rs`, `survey.rs`: all records, for a check; `check.rs`: defects of records and their repairs
 //!
-//! Permissions are not checked here. The kernel of a host with a mount checks them, since it knows the users.
+//! The namespace does not check permissions. The kernel of a host with a mount checks them, since it knows the users.
 
 mod attribute_changes;
 mod check;

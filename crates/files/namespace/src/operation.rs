@@ -1,4 +1,4 @@
-//! Operations on a namespace, and their answers: plain data for messages.
+//! Operations on a namespace, and their answers: plain data that are sent in messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use crate::inode::{DeviceKind, FileLayout, FileNumber, Inode, InodeKind, UnixTim
 /// A path relative to a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
-    /// Start of the path, unless it begins with `/`.
+    /// Directory in which the path starts, unless it begins with `/`.
     pub base: FileNumber,
-    /// The path: names separated by `/`. Links on the way are followed.
+    /// The path: names separated by `/`. Symbolic links within the path are followed.
     pub path: Vec<u8>,
 }
 
@@ -24,12 +24,12 @@ impl Location {
 /// An operation on a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TreeOperation {
-    /// Returns the origin of the namespace and its number of inodes. Fails with `NoNamespace` if it does not exist.
-    /// Answered by [`TreeAnswer::Used`].
+    /// Returns the origin of the namespace and its number of inodes. Fails with `NoNamespace` if the namespace does not
+    /// exist. Answered by [`TreeAnswer::Used`].
     Describe,
     /// Creates a namespace.
     Begin {
-        /// A random number: numbers of files start after it.
+        /// A random number, after which the numbers of files start.
         origin: u64,
         /// Mode of the root.
         mode: u16,
@@ -38,9 +38,9 @@ pub enum TreeOperation {
         /// Group of the root.
         gid: u32,
     },
-    /// Adds a list of disks, by their identities, unless it exists. Answered by [`TreeAnswer::Number`].
+    /// Adds a list of disks, unless the list exists. Answered by [`TreeAnswer::Number`].
     EnterDisks {
-        /// The disks.
+        /// Identities of the disks.
         disks: Vec<u64>,
     },
     /// Returns the disks in a list. Answered by [`TreeAnswer::Disks`].
@@ -52,7 +52,7 @@ pub enum TreeOperation {
     Look {
         /// The path.
         at: Location,
-        /// True to follow a link at the end of the path.
+        /// True to follow a symbolic link at the end of the path.
         follow: bool,
     },
     /// Returns an inode.
@@ -64,9 +64,9 @@ pub enum TreeOperation {
     List {
         /// The directory.
         directory: FileNumber,
-        /// Returns only names after this one.
+        /// Only names after this name are returned.
         after: Vec<u8>,
-        /// Limit of an answer in bytes; at least one entry is returned if any is left.
+        /// Maximum length of the answer in bytes; but at least one entry is returned if any is left.
         bytes_max: u32,
     },
     /// Creates an inode with a name.
@@ -81,10 +81,10 @@ pub enum TreeOperation {
         uid: u32,
         /// Group.
         gid: u32,
-        /// True to fail if the name exists; otherwise an existing file is the answer.
+        /// True to fail if the name exists; otherwise an existing file is returned.
         exclusive: bool,
     },
-    /// Gives a file another name.
+    /// Gives a file an additional name.
     Link {
         /// Number of the file.
         number: FileNumber,
@@ -118,17 +118,17 @@ pub enum TreeOperation {
     Wrote {
         /// The file.
         number: FileNumber,
-        /// Description of the change.
+        /// The change.
         written: WrittenContents,
     },
     /// Reserves bytes after the end of the file, exclusively for one client. The length of the file changes only when
-    /// they are written. Answered by [`TreeAnswer::Appended`].
+    /// these bytes are written. Answered by [`TreeAnswer::Appended`].
     Append {
         /// The file.
         number: FileNumber,
         /// Number of bytes.
         bytes: u64,
-        /// End of the caller's unreported writes: the reserved bytes start after it.
+        /// End of the caller's unreported writes in the file. The reserved bytes start after this offset.
         after: u64,
     },
     /// Sets an extended attribute. Answered by [`TreeAnswer::Done`].
@@ -163,24 +163,24 @@ pub enum TreeOperation {
     },
     /// Lists the orphans, whose contents can be removed. Answered by [`TreeAnswer::Numbers`].
     ListOrphans {
-        /// Returns only numbers greater than this one.
+        /// Only numbers greater than this number are returned.
         after: FileNumber,
-        /// Limit of numbers in an answer.
+        /// Maximum number of numbers in the answer.
         most: u32,
     },
-    /// Reports that the contents of these orphans were removed from these disks. Orphans with contents on no other disk
-    /// are forgotten. Answered by [`TreeAnswer::Forgotten`].
+    /// Reports that the contents of these orphans were removed from these disks. Orphans without contents on other
+    /// disks are forgotten. Answered by [`TreeAnswer::Forgotten`].
     Forget {
         /// The files.
         numbers: Vec<FileNumber>,
-        /// The disks, by their identities.
+        /// Identities of the disks.
         disks: Vec<u64>,
     },
     /// Returns the records, for a check. Answered by [`TreeAnswer::Records`].
     Survey {
-        /// Returns only records after this key, which an earlier answer named.
+        /// Only records after this key, which an earlier answer returned, are returned.
         after: Vec<u8>,
-        /// Limit of an answer in bytes; at least one record is returned if any is left.
+        /// Maximum length of the answer in bytes; but at least one record is returned if any is left.
         bytes_max: u32,
     },
     /// Repairs a defect found by a check. Answered by [`TreeAnswer::Done`].
@@ -191,18 +191,18 @@ pub enum TreeOperation {
 }
 
 /// The extended attribute of a file that a program creates under a temporary name and renames when it is complete. Its
-/// value is that temporary name, so the attribute is void on a file with another name. Renaming that name removes it
-/// atomically.
+/// value is the temporary name. On a file without this name the attribute has no effect. Renaming the file from the
+/// temporary name removes the attribute atomically.
 pub const UNFINISHED: &[u8] = b"user.starfish.unfinished";
 
 /// A report of writes to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenContents {
-    /// Minimum length of the file now, in bytes.
+    /// Minimum length of the file after the writes, in bytes.
     pub end: u64,
-    /// Number of its first stripes that have been created.
+    /// Number of the first stripes of the file that have been created.
     pub stored_stripes: u32,
-    /// Maximum number of bytes written: overwritten bytes may count twice.
+    /// Maximum number of bytes that were written. Overwritten bytes can count twice.
     pub bytes: u64,
 }
 
@@ -213,7 +213,7 @@ pub enum NewInode {
     File {
         /// Block size and number of stripes.
         striping: layout::Striping,
-        /// Number of the list of disks, which has at least as many disks as there are stripes.
+        /// Number of the list of disks, which must have at least as many disks as the file has stripes.
         disks: u32,
     },
     /// Like [`File`](Self::File), but unfinished until it is renamed: until then it has the extended attribute
@@ -243,7 +243,7 @@ pub enum NewInode {
 }
 
 impl NewInode {
-    /// Returns the striping if this is a file.
+    /// Returns the striping if the inode is a file.
     pub fn striping(&self) -> Option<layout::Striping> {
         match self {
             NewInode::File { striping, .. } | NewInode::UnfinishedFile { striping, .. } => Some(*striping),
@@ -269,23 +269,23 @@ impl NewInode {
 /// Treatment of an existing file or directory with the new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RenameMode {
-    /// Replaces it atomically.
+    /// Replaces the existing file or directory atomically.
     Replace,
-    /// Keeps it and refuses the rename.
+    /// Keeps the existing file or directory, and refuses the rename.
     Keep,
-    /// Gives it the old name.
+    /// Exchanges the names: the existing file or directory gets the old name.
     Exchange,
 }
 
 /// Permitted target of a name to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RemovalTarget {
-    /// Anything but a directory.
+    /// Anything except a directory.
     File,
     /// An empty directory.
     Directory,
-    /// A file that no client has open, nor can have had open since before the metadata server started. Otherwise the
-    /// operation is refused with `Busy`.
+    /// A file that no client has open. Otherwise the operation is refused with `Busy`, also if a client may have had
+    /// the file open since before the metadata server started.
     AbandonedFile,
 }
 
@@ -331,14 +331,14 @@ pub enum SetTime {
 pub struct DirectoryEntry {
     /// The name.
     pub name: Vec<u8>,
-    /// The inode it leads to.
+    /// The inode of the name.
     pub inode: Inode,
 }
 
-/// Contents of a namespace in numbers.
+/// Size of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeUse {
-    /// Start of its file numbers, which is different in every namespace.
+    /// Start of the file numbers, which differs between namespaces.
     pub origin: u64,
     /// Number of inodes.
     pub inodes: u64,
@@ -355,7 +355,7 @@ pub enum TreeAnswer {
     Used(TreeUse),
     /// Entries, in the order of their names as bytes.
     Entries {
-        /// Inode of the directory.
+        /// The inode of the directory.
         directory: Inode,
         /// The entries.
         entries: Vec<DirectoryEntry>,
@@ -364,15 +364,15 @@ pub enum TreeAnswer {
     },
     /// The name was removed or renamed.
     Removed {
-        /// File that lost its last name, and whose contents can be removed: the target of the removed name, or of a
-        /// replaced one.
+        /// The file that lost its last name, so that its contents can be removed: the file of the removed or replaced
+        /// name.
         orphan: Option<FileNumber>,
     },
     /// Bytes reserved for the caller.
     Appended {
         /// Offset of the first byte.
         offset: u64,
-        /// The file, with these bytes reserved.
+        /// The inode of the file, with these bytes reserved.
         inode: Inode,
     },
     /// A number.

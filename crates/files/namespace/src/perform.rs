@@ -1,4 +1,4 @@
-//! Performs operations.
+//! Performs operations on a namespace.
 
 use machine::Transaction;
 
@@ -16,13 +16,14 @@ use crate::store::{FORMAT, Records, Step, TransactionEnd, TreeHeader};
 pub struct Performed {
     /// Answer to the client.
     pub answer: TreeAnswer,
-    /// The directories that it changed, in their new state; a removed one has no links. So a client that changes names
-    /// need not query their directory.
+    /// The directories that the operation changed, in their new state; a removed directory has no links. So a client
+    /// that changes names need not query their directories.
     pub directories: Vec<Inode>,
 }
 
-/// Performs an operation within a transaction. `now` is its time, and `run` the incarnation of the store: changes by
-/// earlier incarnations may be lost. Returns its result, or the reason for a refusal.
+/// Performs an operation within a transaction. `now` is the time of the operation. `run` is the incarnation of the
+/// store; changes by earlier incarnations may be lost. Returns the result of the operation, or the reason for a
+/// refusal.
 ///
 /// # Errors
 /// Fails if the store fails.
@@ -53,7 +54,7 @@ impl TreeOperation {
         reads_much || self.reads_little()
     }
 
-    /// True if the operation changes nothing and reads a bounded, small number of records.
+    /// True if the operation changes nothing, and reads a small, limited number of records.
     pub fn reads_little(&self) -> bool {
         matches!(
             self,
@@ -79,7 +80,7 @@ impl TreeOperation {
         changes_once || self.only_reads()
     }
 
-    /// Returns the number of the inode that it changes, if that exists before.
+    /// Returns the number of the inode that the operation changes, if the inode exists before the operation.
     pub fn number(&self) -> Option<FileNumber> {
         match self {
             TreeOperation::Link { number, .. }
@@ -92,8 +93,8 @@ impl TreeOperation {
         }
     }
 
-    /// Checks the lengths of names, paths, targets and values. A client checks them before sending, since a longer
-    /// operation may not fit into a message.
+    /// Checks the lengths of names, paths, targets and values. A client calls this before it sends the operation, since
+    /// a longer operation may not fit into a message.
     ///
     /// # Errors
     /// Fails with `NameTooLong` or `TooLarge`.
@@ -154,7 +155,7 @@ impl TreeOperation {
 impl Records<'_> {
     fn perform(&mut self, operation: &TreeOperation) -> Step<TreeAnswer> {
         if !matches!(operation, TreeOperation::Begin { .. }) {
-            // Checks the format first: records of an unknown format must not be touched.
+            // Check the format first: records of an unknown format must not be read or changed.
             self.header()?;
         }
         operation.check_lengths()?;
@@ -217,11 +218,11 @@ impl Records<'_> {
     /// Creates the header and the root.
     fn begin(&mut self, origin: u64, mode: u16, uid: u32, gid: u32) -> Step<TreeAnswer> {
         if self.transaction.get(keys::HEADER)?.is_some() {
-            // Reading the header reports a newer format as such, instead of as an existing namespace.
+            // Reading the header reports a newer format, instead of only that a namespace exists.
             self.header()?;
             return Err(TreeRefusal::HasNamespace.into());
         }
-        // Leave room for the root below, and above for more numbers than can ever be used.
+        // Keep the origin above the number of the root, and low enough that more numbers than can ever be used follow.
         let origin = origin % (u64::MAX / 2) + FileNumber::ROOT.0;
         self.put_header(TreeHeader { format: FORMAT, origin, last: 0, inodes: 1, disk_lists: 0 })?;
         let root = Inode {

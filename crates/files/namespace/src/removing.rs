@@ -12,7 +12,7 @@ use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TransactionEnd, TreeHeader};
 
 impl Records<'_> {
-    /// Removes a name. Returns the number of its file if that is now an orphan.
+    /// Removes a name. Returns the number of its file if the file is now an orphan.
     pub(crate) fn remove(&mut self, at: &Location, what: RemovalTarget) -> Step<Option<FileNumber>> {
         let walked = self.walk(at, false)?;
         if walked.name.is_empty() {
@@ -52,7 +52,7 @@ impl Records<'_> {
             for (key, _) in found {
                 let (number, _) = keys::parts(&key).ok_or(TreeRefusal::Damaged)?;
                 let inode = self.inode(number)?;
-                // An inode with a name is a defect for the check to repair.
+                // An orphan whose inode has a name is a defect, which a check repairs.
                 orphans.extend((inode.links == 0).then(|| (number, inode.layout())));
                 from = keys::after(key);
             }
@@ -62,9 +62,9 @@ impl Records<'_> {
         }
     }
 
-    /// Forgets orphans that can have contents on these disks only; returns their numbers. Files that have a name again,
-    /// or are already forgotten, stay as they are. A file that may have contents on an unreachable disk stays an
-    /// orphan: its contents are removed when the disk is back.
+    /// Forgets orphans that can have contents only on these disks. Returns their numbers. Files that have a name again,
+    /// or are already forgotten, are not changed. A file that may have contents on an unreachable disk stays an orphan:
+    /// its contents are removed when the disk is reachable again.
     pub(crate) fn forget(&mut self, numbers: &[FileNumber], disks: &[u64]) -> Step<Vec<FileNumber>> {
         let reached: BTreeSet<u64> = disks.iter().copied().chain([NO_DISK]).collect();
         let mut lists: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -81,7 +81,7 @@ impl Records<'_> {
                 let list = match lists.entry(layout.disks) {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => new.insert(match self.disks(layout.disks) {
-                        // The disks of a damaged list are unknown, so its files cannot be cleaned up.
+                        // The disks of a damaged list are unknown, so the contents of its files cannot be removed.
                         Err(TransactionEnd::Refused(_)) => Vec::new(),
                         list => list?,
                     }),
@@ -96,7 +96,7 @@ impl Records<'_> {
         Ok(forgotten)
     }
 
-    /// Removes a link from an inode; returns true if it was the last. The caller removes the entry.
+    /// Removes a link from an inode. Returns true if this was the last link. The caller must remove the entry.
     pub(crate) fn unlink_inode(&mut self, inode: &mut Inode) -> Step<bool> {
         inode.links = if inode.is_directory() { 0 } else { inode.links.saturating_sub(1) };
         inode.changed = self.now;
@@ -105,7 +105,7 @@ impl Records<'_> {
             return Ok(false);
         }
         if inode.layout().is_some() {
-            // Clients that have the file open keep using it, and the agents still store its contents.
+            // Clients can still have the file open, and agents still store its contents.
             self.put_inode(inode)?;
             self.transaction.put(&keys::orphan(inode.number), b"")?;
             return Ok(true);
@@ -127,7 +127,7 @@ impl Records<'_> {
     }
 }
 
-/// Returns the reason why a path cannot be removed that does not end in the name of an entry.
+/// Returns the reason why a path that does not end in the name of an entry cannot be removed.
 fn no_name(path: &[u8], what: RemovalTarget) -> TreeRefusal {
     let last = path.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
     match (what, last) {

@@ -22,7 +22,7 @@ impl RenamedEntry {
 }
 
 impl Records<'_> {
-    /// Renames. Returns the number of a replaced file if that is now an orphan.
+    /// Renames a file or directory. Returns the number of a replaced file if the file is now an orphan.
     pub(crate) fn rename(
         &mut self,
         from: &Location,
@@ -64,7 +64,7 @@ impl Records<'_> {
         self.replace(&moved, other)
     }
 
-    /// Moves a name over an existing one, which is removed.
+    /// Moves a name over an existing name, which is removed.
     fn replace(&mut self, moved: &RenamedEntry, mut other: RenamedEntry) -> Step<Option<FileNumber>> {
         match (moved.inode.is_directory(), other.inode.is_directory()) {
             (false, true) => return Err(TreeRefusal::IsDirectory.into()),
@@ -80,7 +80,7 @@ impl Records<'_> {
         Ok(Some(other.inode.number).filter(|_| is_gone && other.inode.layout().is_some()))
     }
 
-    /// Moves a name to an unused one.
+    /// Moves a name to an unused name.
     fn move_name(&mut self, moved: &RenamedEntry, directory: FileNumber, name: &[u8]) -> Step<()> {
         let is_directory = u32::from(moved.inode.is_directory());
         self.remove_entry(moved.directory, &moved.name)?;
@@ -114,8 +114,8 @@ impl Records<'_> {
             self.transaction.remove(&mark)?;
         }
         let mut inode = moved.inode.clone();
-        // The copy is still current: only parent directories were changed above, and a moved directory is never one of
-        // them.
+        // This copy of the inode is up to date: only parent directories were changed above, and a moved directory is
+        // never one of them.
         if let InodeKind::Directory { parent } = &mut inode.kind {
             *parent = directory;
         }

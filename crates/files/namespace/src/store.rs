@@ -10,14 +10,14 @@ use crate::refusal::TreeRefusal;
 /// Format of the records. Later formats are refused.
 pub(crate) const FORMAT: u32 = 4;
 
-/// Format without the bytes reserved for appends in inodes.
+/// Format whose inodes have no number of bytes reserved for appends.
 const FORMAT_WITHOUT_RESERVED: u32 = 3;
 
-/// Format without the number of unwritten bytes in inodes. This and older formats can still be read; the namespace gets
-/// a later format with the first inode that needs it.
+/// Format whose inodes, in addition, have no number of unwritten bytes. This and older formats can still be read. The
+/// namespace gets a later format with the first inode that needs it.
 const FORMAT_WITHOUT_UNWRITTEN: u32 = 2;
 
-/// Format also without the number of stored stripes in inodes.
+/// Format whose inodes, in addition, have no number of stored stripes.
 const FORMAT_WITHOUT_STORED_STRIPES: u32 = 1;
 
 /// The reason why a transaction ends early.
@@ -48,13 +48,13 @@ pub(crate) type Step<T> = Result<T, TransactionEnd>;
 pub(crate) struct TreeHeader {
     pub(crate) format: u32,
     pub(crate) origin: u64,
-    /// Last number given to a file, relative to the origin.
+    /// Last number assigned to a file, relative to the origin.
     pub(crate) last: u64,
     pub(crate) inodes: u64,
     pub(crate) disk_lists: u32,
 }
 
-/// A namespace within a transaction.
+/// A namespace, accessed within a transaction.
 pub(crate) struct Records<'a> {
     pub(crate) transaction: &'a mut dyn Transaction,
     /// Time of the operation.
@@ -80,12 +80,12 @@ impl Records<'_> {
         Ok(self.transaction.put(keys::HEADER, &encoded(&header))?)
     }
 
-    /// Returns an inode that an entry leads to. Fails with `Damaged` if it is missing.
+    /// Returns the inode of an entry. Fails with `Damaged` if the inode is missing.
     pub(crate) fn known(&mut self, number: FileNumber) -> Step<Inode> {
         self.find(number)?.ok_or(TransactionEnd::Refused(TreeRefusal::Damaged))
     }
 
-    /// Returns an inode by a number from a client. Fails with `Removed` if it is missing.
+    /// Returns the inode with a number from a client. Fails with `Removed` if the inode is missing.
     pub(crate) fn inode(&mut self, number: FileNumber) -> Step<Inode> {
         self.find(number)?.ok_or(TransactionEnd::Refused(TreeRefusal::Removed))
     }
@@ -107,7 +107,7 @@ impl Records<'_> {
         Ok(self.transaction.put(&keys::inode(inode.number), &encoded_inode(inode))?)
     }
 
-    /// Records the new state of an inode if it is a directory.
+    /// Adds the new state of an inode to the changed directories if it is a directory.
     pub(crate) fn note_directory(&mut self, inode: &Inode) {
         if inode.is_directory() {
             self.directories.retain(|directory| directory.number != inode.number);
@@ -116,7 +116,7 @@ impl Records<'_> {
     }
 
     /// Raises the format of the namespace if this inode needs it, so that older programs refuse the namespace. `from`
-    /// is the format that the inode needed before the change, which the namespace already has.
+    /// is the format that the inode needed before the change; the namespace has at least this format.
     pub(crate) fn raise_format(&mut self, from: u32, inode: &Inode) -> Step<()> {
         let format = format_of(inode);
         if format <= from {
@@ -129,7 +129,7 @@ impl Records<'_> {
         }
     }
 
-    /// Returns the number of the entry with this name.
+    /// Returns the number of the inode with this name in a directory.
     pub(crate) fn entry(&mut self, directory: FileNumber, name: &[u8]) -> Step<Option<FileNumber>> {
         match self.transaction.get(&keys::entry(directory, name))? {
             Some(bytes) => number_of(&bytes).map(Some),
@@ -150,7 +150,8 @@ impl Records<'_> {
         Ok(self.transaction.range(&from, &to, 1)?.is_empty())
     }
 
-    /// Records that entries of a directory were added, removed or changed; `entries` is the change of their number.
+    /// Records that entries of a directory were added, removed or changed. `entries` is the change of the number of
+    /// entries.
     pub(crate) fn touch_directory(&mut self, directory: &mut Inode, entries: i64) -> Step<()> {
         directory.size = directory.size.saturating_add_signed(entries);
         directory.modified = self.now;
@@ -180,7 +181,7 @@ pub(crate) fn format_of(inode: &Inode) -> u32 {
     }
 }
 
-/// Encodes an inode, without its last fields if they are 0, as in earlier formats.
+/// Encodes an inode. As in earlier formats, omits the last fields if they are 0.
 pub(crate) fn encoded_inode(inode: &Inode) -> Vec<u8> {
     let mut bytes = encoded(inode);
     let last = [inode.reserved, inode.unwritten, inode.stored_stripes.into()];

@@ -5,10 +5,10 @@ use crate::keys::{self, Space};
 use crate::operation::TreeAnswer;
 use crate::store::{Records, Step, decoded_inode, number_of};
 
-/// Number of records per read from the store.
+/// Number of records that are read from the store at once.
 const AT_ONCE: usize = 256;
 
-/// Bytes of a record in an answer, without fields of unbounded length.
+/// Bytes of a record in an answer, without fields of variable length.
 const RECORD_BYTES: usize = 120;
 
 impl Records<'_> {
@@ -37,7 +37,7 @@ impl Records<'_> {
     }
 }
 
-/// Returns the contents of a record; `None` if the check does not cover it.
+/// Returns the contents of a record; `None` if the check does not need the record.
 fn surveyed(key: &[u8], value: &[u8]) -> Option<SurveyedRecord> {
     let unreadable = || SurveyedRecord::Unreadable(key.to_vec());
     let space = [Space::Entry, Space::Inode, Space::Orphan, Space::Extended];

@@ -6,18 +6,18 @@ use crate::operation::Location;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 
-/// Result of resolving a path: an entry of a directory, which may not exist.
+/// Result of resolving a path: a directory, and an entry in it, which need not exist.
 pub(crate) struct ResolvedPath {
     pub(crate) directory: Inode,
-    /// Last name of the path; empty if the path leads to the directory itself, without an entry.
+    /// Last name of the path; empty if the path is that of the directory itself.
     pub(crate) name: Vec<u8>,
     pub(crate) found: Option<Inode>,
-    /// True if the path ends with `/` and so requires a directory.
+    /// True if the path ends with `/`, so that its target must be a directory.
     pub(crate) as_directory: bool,
 }
 
 impl ResolvedPath {
-    /// Returns the inode at the end. Fails if it does not exist or is not of the required kind.
+    /// Returns the inode of the path. Fails if it does not exist, or is not a directory as required.
     pub(crate) fn there(self) -> Step<Inode> {
         let ResolvedPath { found, as_directory, .. } = self;
         let found = found.ok_or(TreeRefusal::NotFound)?;
@@ -26,14 +26,15 @@ impl ResolvedPath {
 }
 
 impl Records<'_> {
-    /// Resolves a path. Follows a link at its end if `follow` is true or the path requires a directory.
+    /// Resolves a path. Follows a symbolic link at the end of the path if `follow` is true or the path requires a
+    /// directory.
     pub(crate) fn walk(&mut self, at: &Location, follow: bool) -> Step<ResolvedPath> {
         let mut left = rest_of(&at.path);
         let mut directory = self.directory(start(at.base, &at.path))?;
         let (mut links, mut as_directory) = (0, at.path.ends_with(b"/"));
         loop {
             let Some(name) = left.pop() else {
-                // The path leads to the current directory.
+                // The path is that of the current directory.
                 let found = Some(directory.clone());
                 return Ok(ResolvedPath { directory, name: Vec::new(), found, as_directory });
             };
@@ -81,7 +82,7 @@ impl Records<'_> {
     }
 }
 
-/// Returns the start of a path.
+/// Returns the directory in which a path starts.
 fn start(base: FileNumber, path: &[u8]) -> FileNumber {
     if path.starts_with(b"/") { FileNumber::ROOT } else { base }
 }

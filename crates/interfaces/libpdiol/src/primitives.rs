@@ -17,7 +17,7 @@ use parking_lot::lock_api::{GetThreadId, RawReentrantMutex};
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Interval between checks whether the owner has left; such a wait happens at most once in the life of a file.
+/// Interval between checks for the end of the owner's use; such a wait happens at most once in the life of a file.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Lock of files that several threads use. A thread that holds it may take it again.

@@ -27,7 +27,7 @@ pub trait SparseRead: Read {
     /// Returns the hole that begins at the next byte.
     ///
     /// # Errors
-    /// If it cannot be determined whether the next byte is in a hole.
+    /// If the next byte may be in a hole or not.
     fn hole(&mut self) -> io::Result<Hole>;
 
     /// Skips `bytes` bytes, which lie in the hole that begins here.

@@ -79,7 +79,7 @@ impl WriteQueue {
         Some(is_first)
     }
 
-    /// Sets whether there may be an unreported failure.
+    /// Records that there may be an unreported failure, or that there is no such failure.
     pub(crate) fn note_failed(&self, has_failed: bool) {
         self.has_failed.store(has_failed, Ordering::Relaxed);
     }

@@ -121,7 +121,10 @@ fn a_file_may_be_longer_than_four_gibibytes() {
     file.set_len(4 << 30).expect("cut");
     assert_eq!(file.seek(SeekFrom::End(0)).expect("an offset"), 4 << 30);
     let error = file.seek(SeekFrom::Current(-5 << 30)).expect_err("before its beginning").to_string();
-    assert!(error.contains("-5368709120 bytes from offset 4294967296 is before its start"), "{error}");
+    assert!(
+        error.contains("-5368709120 bytes from offset 4294967296 is before the start of the file"),
+        "{error}"
+    );
     assert_eq!(file.read(&mut around).expect("the end"), 0);
     file.close().expect("it is written");
 }

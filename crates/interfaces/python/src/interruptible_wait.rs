@@ -1,5 +1,5 @@
-//! Waits for work in another thread without the interpreter lock, and meanwhile handles signals and reports progress to
-//! Python.
+//! Waits for work in another thread without the interpreter lock. Handles signals and reports progress to
+//! Python while it waits.
 //!
 //! ```text
 //!   Python's thread   detach ... attach: signals? progress? ... detach ... attach: signals? ...

@@ -63,7 +63,7 @@ pub struct Processor {
     /// Size of the words counted by costs per word.
     pub word: Sourced<Bytes>,
     /// Number of processors shared by all nodes, if the nodes are processes of one computer: work of a node waits for a
-    /// free processor. Default: each node has a processor of its own.
+    /// free processor. Default: each node has a separate processor.
     pub shared: Option<Sourced<u32>>,
     /// Costs of the machine's own activities.
     pub system: SystemCosts,

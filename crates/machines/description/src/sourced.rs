@@ -1,4 +1,4 @@
-//! Value with its source, so that a reader can judge how far to trust a number in a description.
+//! Value with its source, so that a reader can judge the number in a description.
 
 use std::ops::Range;
 

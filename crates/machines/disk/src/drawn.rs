@@ -112,8 +112,8 @@ impl DrawnModel {
         self.free
     }
 
-    /// Draws a latency from 0 to twice the mean, in whole nanoseconds. The probabilities of the values differ by at
-    /// most one part in 2^64 / `values`.
+    /// Draws a latency from 0 to twice the mean, in whole nanoseconds. Some values are more probable
+    /// than others, by at most one part in 2^64 / `values`.
     fn latency(&mut self) -> Duration {
         let values = 2 * self.mean_latency.as_nanos() + 1;
         Duration::from_nanos(((u128::from(self.draws.next_u64()) * u128::from(values)) >> 64) as u64)

@@ -1,7 +1,7 @@
 //! Tests of accesses whose times were computed by hand, to the nanosecond.
 //!
 //! The spindles in these tests start at angle 0, so sector slot `k` begins `k / 72` of a revolution of 14,992,504 ns
-//! after the start. Sector 0 lies on cylinder 1, head 4, hence at angle (162 + 4 * 8) mod 72 = 50: the skews of each
+//! after the start. Sector 0 lies on cylinder 1, head 4, hence at angle (162 + 4 * 8) mod 72 = 50. The skews of each
 //! whole cylinder add up to 18 * 8 + 18 = 162 sectors. The arm starts at cylinder 0, head 0.
 
 use description::{Description, DiskDescription, MechanicalDisk, Sourced, Time};
@@ -105,7 +105,7 @@ fn continuing_in_the_next_region_takes_a_seek_over_the_spare_tracks() {
     // slot 73.
     let first = disk.read(Instant::START, REGION - 72, 72);
     assert_eq!(first, slot(132 + 72));
-    // From track 646:3 to track 654:0 the skews add up to 8 * 162 - 3 * 8 = 48 (mod 72) sectors, and the seek over
+    // From track 646:3 to track 654:0 the skews add up to 8 * 162 - 3 * 8 = 48 (mod 72) sectors. The seek over
     // eight cylinders takes 4.372 ms, less than 21 slots.
     assert_eq!(disk.read(first, REGION, SECTORS), slot(204 + 48 + SECTORS));
 }

@@ -23,7 +23,7 @@ pub enum Error {
     OtherKey {
         /// The operation and the other node.
         what: String,
-        /// How the keys of the two sides differ.
+        /// The difference between the keys of the two sides.
         mismatch: KeyMismatch,
     },
     /// The other node speaks another version of the protocol.

@@ -74,8 +74,8 @@ impl InFlight {
 }
 
 impl Inner {
-    /// Returns the number of the oldest generation with operations in flight; of the newest generation if there is
-    /// none.
+    /// Returns the number of the oldest generation with operations in flight; of the newest generation if no
+    /// operation is in flight.
     fn oldest(&self) -> u64 {
         self.generation.get() - self.older.borrow().len() as u64
     }

@@ -22,9 +22,9 @@
 //!   `note_ring.rs`: ring buffer of the last events
 //! - `conformance.rs`: the laws
 //!
-//! The traits have no functions for randomness (the configuration provides seeds), paths, connections (the file system
-//! names nodes, and the machine connects), timeouts (use a sleep and the operation with `first_of`), and for asking
-//! which machine this is.
+//! The traits have no functions for randomness, because the configuration provides seeds, and none for paths. They
+//! have none for connections: the file system names nodes, and the machine connects. For a timeout, use a sleep and the
+//! operation with `first_of`. No function distinguishes machines.
 
 mod buffer;
 mod checksums;

@@ -103,7 +103,7 @@ impl SharedBytes {
         failed.map_err(|unit| (unit.start.saturating_sub(self.start) as u64, unit.len() as u64))
     }
 
-    /// Returns the checksums attached to these bytes; empty if there are none.
+    /// Returns the checksums attached to these bytes; empty without checksums.
     pub(crate) fn kept_checksums(&self) -> Checksums {
         if self.slot.checksums().is_empty() { Checksums::default() } else { self.checksums() }
     }

@@ -27,7 +27,7 @@ impl PoolState {
         PoolState { capacity_bytes, permits: Permits::new(capacity_bytes), spare: RefCell::default() }
     }
 
-    /// Takes the most recently kept spare memory. Returns an empty vector if there is none.
+    /// Takes the most recently kept spare memory. Returns an empty vector without spare memory.
     pub(crate) fn take_spare(&self) -> Vec<u8> {
         self.spare.borrow_mut().take()
     }

@@ -1,13 +1,13 @@
-//! Runs: pieces of data in the form that the operating system accepts, for sockets and files alike.
+//! Runs: data as pieces of memory, the form in which the operating system accepts them for sockets and files.
 
 use compio::buf::IoBuf;
 use machine::{Error, Payload, PayloadPiece, Result, SharedBytes, Source};
 
-/// Zeros to send and to write. Payloads store only the number of zeros, but the system needs memory; all payloads share
-/// this.
+/// Zeros to send and to write. A payload stores only the number of its zeros, but the system needs memory with zeros;
+/// all payloads share this memory.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// Bytes that stay at one address until the system has taken them.
+/// Bytes that stay at the same address until the system has sent or written them.
 pub(crate) enum ByteRun {
     Owned(Vec<u8>),
     Shared(SharedBytes),
@@ -24,16 +24,16 @@ impl IoBuf for ByteRun {
     }
 }
 
-/// Limit of runs in one system call. Linux allows 1024 (`IOV_MAX`); this leaves a margin.
+/// Maximum number of runs in one system call. Linux permits 1024 (`IOV_MAX`).
 pub(crate) const RUNS_MAX: usize = 512;
 
-/// Pieces up to this length in bytes are copied if their neighbours are as short: a separate run would cost the system
-/// more time.
+/// Pieces up to this length in bytes are copied if their neighbours are as short: the system would need more time for a
+/// separate run than for the copy.
 const COPIED_BYTES_MAX: u64 = 256;
 
-/// Appends the runs of `payload`. Only short pieces between others are copied.
+/// Appends the runs of `payload`. Copies only sequences of short pieces, each sequence into one run.
 ///
-/// Fails if some of its bytes exist only as a statement about contents: such payloads are for simulated machines.
+/// Fails if some bytes of the payload are phantoms other than zeros, which only simulated machines can transfer.
 pub(crate) fn push_runs(payload: &Payload, runs: &mut Vec<ByteRun>) -> Result<()> {
     let both_short = |one: &PayloadPiece, next: &PayloadPiece| short(one).and(short(next)).is_some();
     for pieces in payload.pieces().chunk_by(both_short) {
@@ -50,7 +50,7 @@ pub(crate) fn push_runs(payload: &Payload, runs: &mut Vec<ByteRun>) -> Result<()
     Ok(())
 }
 
-/// Returns the bytes of a short piece.
+/// Returns the bytes of a piece if it is short enough to be copied.
 fn short(piece: &PayloadPiece) -> Option<&[u8]> {
     match piece {
         PayloadPiece::Bytes(shared) if piece.len() <= COPIED_BYTES_MAX => Some(shared.as_slice()),
@@ -97,7 +97,7 @@ mod tests {
         let memory: Vec<u8> = (0..=255).cycle().take(4096).collect();
         let all = Payload::from(memory.clone());
         let mut payload = Payload::empty();
-        // Every second byte, a long piece between two short ones, zeros, and every second byte again.
+        // Every second byte, a long piece, a short and a long one, zeros, and every second byte again.
         let ones: Vec<(u64, u64)> = (0..100).map(|number| (2 * number, 1)).collect();
         let parts = [&ones[..], &[(300, 300), (700, 8), (800, 1000)]].concat();
         parts.iter().for_each(|&(at, bytes)| payload.push(&all.slice(at..at + bytes)));

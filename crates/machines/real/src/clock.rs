@@ -17,7 +17,7 @@ impl Clock {
         Instant::START + self.start.elapsed().into()
     }
 
-    /// Waits until `deadline`. May wake late, by the delay of the system's timers, but never early.
+    /// Waits until `deadline`. Wakes late by the delay of the system's timers, but never early.
     pub(crate) async fn sleep_until(self, deadline: Instant) {
         let deadline = self.start + deadline.since(Instant::START).into();
         while std::time::Instant::now() < deadline {

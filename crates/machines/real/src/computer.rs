@@ -1,4 +1,4 @@
-//! Information about the computer of this process, from Linux (proc(5)). Not available on other systems.
+//! Information about the computer of this process, from Linux (proc(5)). Other systems do not provide it.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use machine::{Computer, Duration};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 
-/// Unit of times in `/proc/stat`, in nanoseconds: USER_HZ is 100 wherever Linux runs today.
+/// Unit of times in `/proc/stat`, in nanoseconds: USER_HZ is 100 on all current versions of Linux.
 const TICK: u64 = 10_000_000;
 
 /// Returns this computer, with the work of its processors until now.
@@ -41,8 +41,8 @@ fn is_of_one_processor(line: &str) -> bool {
     line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// Returns the ticks of all processors together that were not idle. The fields are user, nice, system, idle, iowait,
-/// irq, softirq and steal. The fields for guests follow; they are part of user and nice.
+/// Returns the sum of the busy ticks of all processors. The fields are user, nice, system, idle, iowait, irq, softirq
+/// and steal. The fields for guests follow, but are already part of user and nice.
 fn ticks_of_work(stat: &str) -> Option<u64> {
     let fields = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Option<Vec<u64>> = fields.split_whitespace().take(8).map(|field| field.parse().ok()).collect();

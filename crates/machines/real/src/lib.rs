@@ -24,19 +24,19 @@
 //!
 //! Map of the code, in reading order:
 //!
-//! - `settings.rs`: settings of a node; `report.rs`: events that no caller learns of.
+//! - `settings.rs`: settings of a node; `report.rs`: events that are reported to no caller.
 //! - `machine.rs`: [`RealMachine`]; `computer.rs`: information about its computer; `clock.rs`: its time; `runtime.rs`:
 //!   [`run`] and the choice of the driver.
 //! - `task.rs`: detached tasks, and transfers that complete even if their caller no longer waits.
 //! - `hang_watch.rs`: detection of a disk or metadata store that hangs.
 //! - `release.rs`: waiting for resources that another process is about to release; `random.rs`: random numbers.
-//! - `bytes.rs`: data in the form for sockets and files.
+//! - `bytes.rs`: data in the form that sockets and files need.
 //! - `net/`: frames, handshakes and connections.
 //! - `disk/`: one file for each object, and disks slowed down to a model.
 //! - `metadata/`: a database on its own thread.
 //!
-//! Deliberately not here: retries of requests, and types of the async runtime in signatures. The file system is
-//! notified of the loss of a peer, and knows how to recover; this crate only reconnects to the peer.
+//! This crate does not retry requests, and its signatures contain no types of the async runtime. The file system is
+//! notified of the loss of a peer, and recovers from it; this crate only reconnects to the peer.
 
 mod bytes;
 mod clock;

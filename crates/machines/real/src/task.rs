@@ -1,8 +1,8 @@
 //! Detached tasks and transfers.
 //!
-//! The runtime cancels a task when its handle is dropped, and swallows the panic of a detached task. This module avoids
-//! both. The failure of a detached task is reported. A *transfer*, once begun, completes even if its caller no longer
-//! waits.
+//! The runtime cancels a task when its handle is dropped, and ignores the panic of a detached task. This module avoids
+//! both: the failure of a detached task is reported, and a *transfer* that has begun completes even if its caller no
+//! longer waits.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -27,7 +27,7 @@ struct Inner {
     node: NodeId,
     reporter: Reporter,
     transfers: InFlight,
-    /// Number of tasks started so far.
+    /// Number of tasks started until now.
     started: Cell<u64>,
     running: Cell<RunningTask>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct RunningTask {
     pub(crate) name: &'static str,
 }
 
-/// Boxed future of any type: the runtime's code is compiled once for all of these, and not for each kind of task.
+/// Boxed future of any type: the runtime's code is compiled once for all boxed tasks, and not for each type of task.
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
 struct Running<'a> {
@@ -54,7 +54,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Placeholder while none of the tasks started by the node is running.
+/// Placeholder while no task that the node started is running.
 const MAIN: RunningTask = RunningTask { number: 0, name: "main" };
 
 impl Tasks {
@@ -77,14 +77,14 @@ impl Tasks {
         self.inner.reporter.report(report);
     }
 
-    /// Reports the failure of a disk, except errors that callers may cause.
+    /// Reports the failure of a disk. Ignores errors that callers can cause.
     pub(crate) fn report_disk(&self, error: &Error) {
         if !matches!(error, Error::NotFound { .. } | Error::Exists { .. } | Error::Closed) {
             self.report(&Report::DiskFailed { node: self.inner.node, error: error.clone() });
         }
     }
 
-    /// Reports that reads from a disk are delayed by node `by`, which has `writes` writes waiting there.
+    /// Reports that reads from a disk are delayed by node `by`, which has `writes` writes in the queue of the disk.
     pub(crate) fn report_held_up(&self, disk: String, by: NodeId, writes: u64) {
         self.report(&Report::ReadsHeldUp { node: self.inner.node, disk, by, writes });
     }
@@ -111,7 +111,7 @@ impl Tasks {
         compio::runtime::spawn(supervised).detach();
     }
 
-    /// Runs `work`. A panic in it is reported and returned as an error.
+    /// Runs `work`. A panic in `work` is reported and returned as an error.
     pub(crate) async fn contain<T>(&self, name: &'static str, work: impl Future<Output = T>) -> Result<T> {
         let mut work = pin!(async { Ok(work.await) });
         let outcome = catch_panic(name, work.as_mut()).await;
@@ -153,7 +153,7 @@ impl Tasks {
     }
 }
 
-/// Waits for a task. The task continues if the wait is dropped.
+/// Wait for the end of a task. The task continues if the wait is dropped.
 struct DetachOnDrop<T>(Option<JoinHandle<T>>);
 
 impl<T> Future for DetachOnDrop<T> {
@@ -179,7 +179,7 @@ async fn catch_panic<T>(
 ) -> Result<T> {
     poll_fn(|context| {
         // A task that has panicked is never polled again, so its inconsistent state is never seen. State shared with
-        // other tasks stays as it was between two statements, as after an early return.
+        // other tasks is as after an early return between two statements.
         match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
             Ok(poll) => poll,
             Err(panic) => Poll::Ready(Err(panicked(name, &*panic))),

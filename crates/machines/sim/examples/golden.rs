@@ -5,7 +5,7 @@ use std::time::Instant;
 #[path = "../tests/golden_workload/mod.rs"]
 mod golden_workload;
 
-/// Same allocator as the program.
+/// The allocator that the program `starfish` uses.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

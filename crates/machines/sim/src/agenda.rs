@@ -1,4 +1,4 @@
-//! Agenda: priority queue of timed events, as small integers in order.
+//! Agenda: priority queue of timed events, stored as integers.
 //!
 //! An entry has 128 bits: the time, then the serial number of its creation, then the event. So entries compare as plain
 //! numbers, and events of the same instant keep their order of insertion.
@@ -9,9 +9,9 @@
 //!     ^ first       ^ a new entry comes in here: the shorter half makes room
 //! ```
 //!
-//! Machines with few nodes have few pending events. For them, sorting a new event into a short list, from the nearer
-//! end, takes a third of the instructions of a heap. Further events wait in the heap, where the four children of a node
-//! share a cache line.
+//! Machines with few nodes have few pending events. For such machines, inserting a new event into a short sorted list,
+//! from the nearer end, takes a third of the instructions of a heap. Later events wait in the heap, where the four
+//! children of a node share a cache line.
 
 /// Target of a timed event: one of eight kinds, and the index of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub(crate) struct EventTarget(u32);
 pub(crate) enum Kind {
     /// Poll the task with this index.
     Task,
-    /// Wake the foreign waker with this index.
+    /// Wake the waker with this index, which a combinator created.
     Foreign,
-    /// The processor with this index completes its thread's work, unless interrupts delayed it.
+    /// The processor with this index completes its thread's work, unless interrupts delayed the work.
     Processor,
     /// The message with this index arrives at its receiver.
     Arrival,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Disk,
     /// The transfer with this index is complete, and its node has handled the interrupt.
     Transfer,
-    /// The head of the worm with this index is at its next link, or that link is free.
+    /// The head of the worm with this index is at its next link, or this link is free.
     Head,
 }
 
@@ -42,7 +42,8 @@ const INDEX_BITS: u32 = 24;
 const TARGET_BITS: u32 = INDEX_BITS + 3;
 const SERIAL_MAX: u64 = 1 << (64 - TARGET_BITS);
 
-/// Exclusive limit of indices in an [`EventTarget`]: bounds tasks, messages and transfers alive at the same time.
+/// Exclusive limit of indices in an [`EventTarget`]. It limits the number of tasks, messages and transfers that exist
+/// at the same time.
 pub(crate) const INDEX_END: usize = 1 << INDEX_BITS;
 
 impl EventTarget {
@@ -75,12 +76,12 @@ impl EventTarget {
 
 /// Queue of all future timed events.
 pub(crate) struct Agenda {
-    /// First entries in order, in a ring: from `first` on, up to and without `end`.
+    /// The first entries in order, in a ring: from `first` to before `end`.
     soon: [u128; RING],
     // Indices of the ring are bytes, so they wrap around and need no bounds check.
     first: u8,
     end: u8,
-    /// Time of the last entry of the ring, if the heap has entries: no earlier entry goes to the heap.
+    /// Time of the last entry of the ring, if the heap has entries. Earlier entries are inserted into the ring.
     later_from: u64,
     /// Remaining entries; empty if `soon` is.
     later: Heap,
@@ -89,7 +90,7 @@ pub(crate) struct Agenda {
 
 const RING: usize = 1 << u8::BITS;
 
-/// Limit of sorted entries: on overflow, half of them go to the heap.
+/// Maximum number of sorted entries. If there are more, half of them are moved to the heap.
 const SOON_MAX: u8 = 64;
 
 impl Default for Agenda {
@@ -100,10 +101,10 @@ impl Default for Agenda {
 }
 
 impl Agenda {
-    /// Adds an event, after all others of the same time.
+    /// Adds an event after all other events of the same time.
     #[inline]
     pub(crate) fn push(&mut self, time: u64, target: EventTarget) {
-        // The rare path is a separate function, so that this one saves no registers for it.
+        // The rare path is a separate function, so that this function need not save registers for it.
         if time >= self.later_from || self.soon_count() >= SOON_MAX || self.next_serial == SERIAL_MAX {
             self.make_room_and_push(time, target);
         } else {
@@ -126,7 +127,7 @@ impl Agenda {
             return self.insert_soon(entry);
         }
         self.later.push(entry);
-        // At the maximum time, the list may be empty.
+        // If `later_from` is the maximum time, the list can be empty.
         if self.first == self.end {
             self.refill();
         }
@@ -144,8 +145,8 @@ impl Agenda {
         u128::from(time) << 64 | u128::from(serial)
     }
 
-    /// Inserts an entry into the list. Its serial number is the highest, so it precedes exactly the entries of a later
-    /// time.
+    /// Inserts an entry into the list. Its serial number is the highest, so the entry precedes exactly the entries of
+    /// later times.
     #[inline(always)]
     fn insert_soon(&mut self, entry: u128) {
         let time = time_of(entry);
@@ -225,7 +226,7 @@ impl Agenda {
         }
     }
 
-    /// Renumbers all entries from 0 on in their order.
+    /// Renumbers all entries in their order, from 0 on.
     #[cold]
     #[inline(never)]
     fn renumber(&mut self) {
@@ -251,7 +252,7 @@ fn time_of(entry: u128) -> u64 {
     (entry >> 64) as u64
 }
 
-/// 4-ary heap of entries, least first.
+/// 4-ary heap of entries, with the smallest entry at the root.
 #[derive(Default)]
 struct Heap {
     entries: Vec<u128>,

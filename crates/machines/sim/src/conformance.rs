@@ -1,4 +1,4 @@
-//! Simulated nodes to check laws and promises on.
+//! Simulated nodes on which tests check laws and promises.
 
 use std::future::Future;
 
@@ -10,18 +10,19 @@ use crate::machine::SimMachine;
 use crate::settings::Settings;
 use crate::simulation::Simulation;
 
-/// Testbed whose tests get a machine with the required number of I/O nodes, each with one disk and a metadata store.
+/// Testbed that runs each test on a machine with the required number of I/O nodes. Each I/O node has one disk and a
+/// metadata store.
 pub struct Simulated {
-    /// Machine, except for the number of its I/O nodes.
+    /// Description of the machine, in which the number of I/O nodes is replaced.
     pub description: MachineDescription,
     /// Settings of the simulation.
     pub settings: Settings,
-    /// Limit of a test in simulated time, if any; a longer test fails.
+    /// Limit of the simulated time of a test, if any; a longer test fails.
     pub limit: Option<Duration>,
 }
 
 impl Simulated {
-    /// Returns a testbed on the named machine, without a time limit.
+    /// Returns a testbed with the named machine, without a time limit.
     pub fn of(machine: &str, settings: Settings) -> Result<Self, description::Error> {
         Ok(Simulated { description: MachineDescription::load(machine)?, settings, limit: None })
     }
@@ -48,8 +49,8 @@ impl Testbed for Simulated {
     }
 }
 
-/// Returns metadata costs for machines without costs in their description. With costs, operations that would complete
-/// in one instant interleave with others.
+/// Returns metadata costs for machines whose description has none. With costs, operations take time and therefore
+/// interleave with others, instead of completing in one instant.
 pub fn metadata_costs() -> MetadataCosts {
     let time = |nanoseconds| Sourced::new(Time(Duration::from_nanos(nanoseconds)), "for tests");
     MetadataCosts {
@@ -65,7 +66,7 @@ pub fn metadata_costs() -> MetadataCosts {
     }
 }
 
-/// Fails the run if it takes longer than `limit`, unless this node crashes.
+/// Makes the run fail if it takes longer than `limit`. Has no effect if `node` crashes.
 pub fn end_after(node: &SimMachine, limit: Duration) {
     let watcher = node.clone();
     node.spawn("the end of time", async move {

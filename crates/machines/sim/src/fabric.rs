@@ -1,17 +1,17 @@
 //! Transport of messages: over a constant delay, a switch, or a torus (in `torus.rs`).
 //!
-//! The first two reserve the whole route of a message when it is sent, first come, first served, so a message costs one
-//! event, its arrival.
+//! The constant delay and the switch reserve the whole route of a message when it is sent, in the order of sends. So a
+//! message needs only one event, its arrival.
 //!
 //! # The switch
 //!
 //! Every node has one link to the switch and one from it, each with a separate queue; between them is a fabric without
-//! contention. If the receiver's link is free, a message streams through (cut-through). Otherwise it waits in the
-//! switch, which has unlimited room; so a busy receiver never blocks its senders.
+//! contention. If the receiver's link is free, a message is forwarded while it is still arriving (cut-through).
+//! Otherwise it waits in the switch, which has unlimited memory; so a busy receiver never blocks its senders.
 //!
-//! Classes of messages: a demand message takes the links as above. A control message goes at once, in between others.
-//! Reservations are not moved for it, so a link carries its few bytes in excess of its rate. A background message waits
-//! at its source (in `network.rs`) until the outgoing link is free.
+//! Classes of messages: a demand message uses the links as described above. A control message is sent at once,
+//! interleaved with others. It does not delay their reservations, so a link carries its few bytes in excess of the
+//! link's rate. A background message waits at its source (in `network.rs`) until the outgoing link is free.
 
 use description::{MachineDescription, Topology};
 use machine::{Class, Duration};
@@ -32,13 +32,14 @@ pub(crate) enum Fabric {
 #[derive(Clone, Copy, Default)]
 struct Link {
     free: u64,
-    /// Total time in nanoseconds that it carried messages.
+    /// Total time in nanoseconds for which the link carried messages.
     carried: u64,
     waits: Waits,
 }
 
 impl Link {
-    /// Carries a message present at `now` for `nanoseconds`, as soon as the link is free; returns the start time.
+    /// Carries a message that is present at `now` for `nanoseconds`, as soon as the link is free. Returns the start
+    /// time.
     fn carry(&mut self, now: u64, nanoseconds: u64) -> u64 {
         let begin = now.max(self.free);
         self.waits.add(begin - now);
@@ -47,7 +48,7 @@ impl Link {
         begin
     }
 
-    /// Carries a message in between others, at once.
+    /// Carries a message at once, interleaved with others.
     fn carry_in_between(&mut self, now: u64, nanoseconds: u64) -> u64 {
         self.waits.add(0);
         self.free = self.free.max(now) + nanoseconds;
@@ -55,7 +56,8 @@ impl Link {
         now
     }
 
-    /// Returns the link's statistics. Held time equals carried time, because no link waits for another here.
+    /// Returns the link's statistics. The held time equals the carried time, because in these topologies no link waits
+    /// for another.
     fn statistics(&mut self) -> LinkStatistics {
         let carried = Duration::from_nanos(self.carried);
         LinkStatistics { carried, held: carried, waits: self.waits.take() }
@@ -84,7 +86,7 @@ impl Fabric {
         }
     }
 
-    /// Returns the time until which a background message must wait at `source`, if it must.
+    /// Returns the time until which a background message must wait at `source`, if it must wait.
     pub(crate) fn busy_until(&self, executor: &Executor, source: usize) -> Option<u64> {
         match self {
             Fabric::Switch(switch) => Some(switch.out[source].free).filter(|&free| free > executor.now()),
@@ -93,7 +95,7 @@ impl Fabric {
         }
     }
 
-    /// Sends `bytes` now and returns their times; `None` if they need a worm in the torus.
+    /// Sends `bytes` bytes now and returns their times; `None` if they need a worm in the torus.
     #[inline]
     pub(crate) fn pass(
         &mut self,
@@ -147,7 +149,7 @@ impl Switch {
         let through = carry(&mut self.into[target], start + self.latency, body);
         if let Some(trace) = executor.trace() {
             let arguments = message_arguments(source, target, bytes);
-            // A message in between delays the others, so its time is at the end of theirs.
+            // An interleaved message delays the others, so its time is recorded at the end of theirs.
             let taken = |link: &Link| (link.free - body, link.free);
             trace.slice(Track::LinkOut(source), MESSAGE, taken(&self.out[source]), &arguments);
             trace.slice(Track::LinkIn(target), MESSAGE, taken(&self.into[target]), &arguments);

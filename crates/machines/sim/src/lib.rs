@@ -1,8 +1,8 @@
 //! Simulated machine: nodes, network, buses and disks in virtual time, on one thread.
 //!
 //! A [`Simulation`] is made from a `description::MachineDescription` and [`Settings`] only. Its nodes implement the
-//! traits of the crate `machine`, so all code for real machines runs here too. The same description, seed and code give
-//! the same run, event by event; [`Simulation::digest`] proves it.
+//! traits of the crate `machine`, so all code for real machines runs here too. Runs with the same description, seed and
+//! code are the same, event by event; [`Simulation::digest`] shows this.
 //!
 //! Map of the code, in reading order:
 //!
@@ -10,7 +10,7 @@
 //!   settings
 //! - `statistics.rs`: statistics of the machine's parts
 //! - `trace.rs`: sends the activities of the machine's parts to a recorder
-//! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below; `machine/net.rs`,
+//! - `machine.rs`: a node, [`SimMachine`]; it passes each call to one of the models below; `machine/net.rs`,
 //!   `machine/disk.rs`, `machine/metadata.rs`: its interfaces
 //! - `processor.rs`: threads, interrupts and costs of work
 //! - `network.rs`: messages; `fabric.rs`, `torus.rs`: their transport; `link.rs`: common parts of links
@@ -18,9 +18,9 @@
 //!   a crash on unflushed changes
 //! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: queue of timed events; `executor/waker.rs`: wakers
 //! - `world.rs`: ties all parts together; `random.rs`, `sleep.rs`, `table.rs`: small parts
-//! - `conformance.rs`: a machine to check laws and promises on
+//! - `conformance.rs`: a machine on which tests check laws and promises
 //!
-//! Not here: threads, clocks, files, sockets, and iteration in any order not defined here.
+//! This crate uses no threads, clocks, files, sockets, or iteration in an undefined order.
 
 mod agenda;
 pub mod conformance;

@@ -1,8 +1,8 @@
-//! Common parts of links: transfer time, result of a passage, and arguments for recorders.
+//! Common parts of links: transfer times, times of a message, and arguments for recorders.
 
 use machine::Duration;
 
-/// Times when a message has left its source, and when all of it is at its target.
+/// Time when a message has left its source, and time when all of it has arrived at its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageTiming {
     pub(crate) departure: u64,

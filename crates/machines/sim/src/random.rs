@@ -1,7 +1,7 @@
 //! Randomness: one stream for each component, all from one seed.
 //!
-//! A component names its stream (`"disk 3 phase"`). So an additional draw in one stream, or an additional component,
-//! leaves all other streams unchanged.
+//! A component names its stream (`"disk 3 phase"`). So an additional random number in one stream, or an additional
+//! component, leaves all other streams unchanged.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -29,7 +29,8 @@ impl RandomStream {
     }
 }
 
-/// Computes FNV-1a: sufficient because the names are short, few and fixed; the cipher behind the stream mixes.
+/// Computes the FNV-1a hash. This simple hash suffices because the names are short, few and fixed, and the cipher of
+/// the stream mixes the bits.
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,13 +1,13 @@
-//! Settings of a run, besides the description of its machine and the tasks started on it.
+//! Settings of a run, in addition to the description of the machine and the tasks started on it.
 
-/// Settings of a run, besides the description of its machine and the tasks started on it.
+/// Settings of a run, in addition to the description of the machine and the tasks started on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Seed of all randomness.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Layout of objects on disks.
     pub layout: Layout,
-    /// Unit in bytes of space allocation on a disk: a multiple of the sector.
+    /// Unit in bytes of space allocation on a disk: a multiple of the sector size.
     pub block_bytes: u64,
     /// Size in bytes of each node's buffer pool for direct reads and sends of its tasks. The file system has separate
     /// caches and buffers.
@@ -31,22 +31,22 @@ impl Default for Settings {
 /// Order of tasks that are ready at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskOrder {
-    /// In the order in which they were woken.
+    /// The order in which the tasks were woken.
     #[default]
     Woken,
-    /// Drawn from the seed: for tests that look for errors that depend on the order.
+    /// A random order that depends on the seed, for tests that search for errors that depend on the order.
     Drawn,
 }
 
 /// Layout of objects on disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Runs as long as possible, the first from the first sector of the disk on.
+    /// Runs as long as possible. The first run begins at the first sector of the disk.
     Contiguous {
-        /// Number of bytes that an object reserves at a time, ahead of its growth.
+        /// Number of bytes that are reserved at a time for an object that grows.
         reserve_bytes: u64,
     },
-    /// Independent random place of each block, different for each seed.
+    /// An independent random place for each block, which depends on the seed.
     Random,
 }
 

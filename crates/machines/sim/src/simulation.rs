@@ -1,4 +1,4 @@
-//! Run of a simulated machine: made from its description and a seed, with the tasks started on it.
+//! Run of a simulated machine: created from a description and a seed, with the tasks that are started on the machine.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::world::World;
 
 /// Simulated machine and its time.
 ///
-/// Dropping it drops all remaining tasks.
+/// Dropping the simulation drops all remaining tasks.
 pub struct Simulation {
     world: Rc<World>,
     nodes: Vec<SimMachine>,
@@ -26,7 +26,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Returns a machine as described, at time zero, with empty disks.
+    /// Returns a machine with this description, at time zero, with empty disks.
     ///
     /// # Panics
     /// If [`Settings::block_bytes`] is no multiple of the sectors of the disks.
@@ -66,28 +66,29 @@ impl Simulation {
     /// Returns the node `index`.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn node(&self, index: usize) -> &SimMachine {
         &self.nodes[index]
     }
 
-    /// Records from now on the changes that a [crash](SimMachine::crash) may undo: data and metadata not yet flushed.
-    /// Call it before there are objects and metadata.
+    /// Begins to record the changes that a [crash](SimMachine::crash) can undo: unflushed data and metadata. Call it
+    /// before objects and metadata are created.
     pub fn expect_crashes(&self) {
         self.world.disks.expect_crashes();
         self.nodes.iter().filter_map(Machine::metadata).for_each(Metadata::expect_crashes);
     }
 
-    /// Runs `main` and all other tasks until `main` completes. Remaining tasks and the time continue in the next run.
+    /// Runs `main` and all other tasks until `main` completes. In the next run, the remaining tasks and the time
+    /// continue.
     ///
     /// Fails with the error of the first detached task that fails during the run, naming the task. Also fails if no
-    /// event is left although `main` is not complete (naming all waiting tasks), or if a task is polled endlessly while
-    /// time stands still.
+    /// event is left although `main` is not complete (the error names the waiting tasks), or if a task is polled
+    /// endlessly while time does not advance.
     pub fn run<T>(&self, main: impl Future<Output = T>) -> Result<T> {
         self.world.executor.run(pin!(main), self.world.events())
     }
 
-    /// Runs all tasks until no event is left. Tasks may still wait for each other then.
+    /// Runs all tasks until no event is left. Some tasks can still wait for each other afterwards.
     pub fn run_until_idle(&self) -> Result<()> {
         self.world.executor.run_until_idle(self.world.events())
     }
@@ -97,12 +98,12 @@ impl Simulation {
         Instant::from_nanos(self.world.executor.now())
     }
 
-    /// Returns the number of timed events so far.
+    /// Returns the number of timed events until now.
     pub fn events(&self) -> u64 {
         self.world.executor.event_count()
     }
 
-    /// Returns a hash of the time and subject of every event so far: equal for equal runs.
+    /// Returns a hash of the time and target of every event until now: equal for equal runs.
     pub fn digest(&self) -> u64 {
         self.world.executor.digest()
     }
@@ -110,7 +111,7 @@ impl Simulation {
     /// Sends all further events on nodes and in the parts of the machine to `recorder`, until
     /// [`stop_recording`](Self::stop_recording).
     ///
-    /// Recording changes neither events nor their times. Work in flight at this call is not recorded.
+    /// Recording changes neither events nor their times. Work in flight at the time of this call is not recorded.
     pub fn record(&self, recorder: Rc<RefCell<dyn Recorder>>) {
         let World { executor, disks, notes, .. } = &*self.world;
         disks.start_recording();
@@ -118,7 +119,7 @@ impl Simulation {
         notes.iter().for_each(|notes| notes.record(recorder.clone()));
     }
 
-    /// Returns the parts of each node.
+    /// Returns the parts of each node that record events.
     fn parts(&self) -> Vec<Vec<Track>> {
         let io_nodes = self.io_nodes().len();
         let of = |node: usize, all: usize| {
@@ -151,9 +152,9 @@ impl Simulation {
         notes.iter().for_each(|notes| notes.stop());
     }
 
-    /// Returns the statistics of the machine so far.
+    /// Returns the statistics of the machine until now.
     ///
-    /// The longest waits in them are those since the previous call; see [`crate::Waits::longest`].
+    /// Their longest waits are those since the previous call; see [`crate::Waits::longest`].
     pub fn statistics(&self) -> Statistics {
         let World { processors, network, disks, .. } = &*self.world;
         let now = self.now();

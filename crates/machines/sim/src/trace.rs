@@ -1,11 +1,12 @@
-//! Activities of the machine's parts for a recorder, in addition to the events of its nodes.
+//! Sends the activities of the machine's parts to a recorder, in addition to the events of its nodes.
 //!
 //! A slice is an interval in which one part of the machine does one thing: a processor does a piece of work, a disk
 //! executes a command. The slices of a part are recorded in order of time and never overlap. They are recorded when
 //! their end is known, so slices of different parts are not in order.
 //!
-//! Without a recorder no state is kept and no work is done. With a recorder, each piece of code that knows of a slice
-//! records it. The name of a thread's work is known only at its request, so it is kept here until the work ends.
+//! Without a recorder no state is kept and no work is done. With a recorder, the code that knows the end of a slice
+//! records it. The name of a thread's work is known only when the work is requested, so the trace stores the name until
+//! the work ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,27 +17,27 @@ use machine::{Instant, NodeId, NotedEvent, Recorder, RowId, Work};
 /// Part of the machine that does one thing at a time, or a value that changes with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Track {
-    /// Processor of the node with this index, with work of threads. Interrupts lengthen it.
+    /// Work of threads on the processor of the node with this index. Interrupts lengthen a slice.
     Threads(usize),
-    /// Same processor, with interrupts.
+    /// Interrupts on the processor of the node with this index.
     Interrupts(usize),
-    /// Number of threads waiting for that processor.
+    /// Number of threads that wait for the processor of the node with this index.
     ThreadsWaiting(usize),
     /// Link out of this node, while a message holds it.
     LinkOut(usize),
     /// Link into this node, while a message holds it.
     LinkIn(usize),
-    /// Commands of the disk with this index, from the drive taking them until their data are over the bus (a read) or
-    /// in the drive's buffer (a write).
+    /// Commands of the disk with this index. A slice lasts from the start of the command until the data have crossed
+    /// the bus (a read) or are in the drive's buffer (a write).
     Disk(usize),
-    /// Mechanics of that disk.
+    /// Mechanics of the disk with this index.
     Mechanics(usize),
     /// Bus with this index.
     Bus(usize),
 }
 
 impl Track {
-    /// Returns the name of the track among the rows of its node.
+    /// Returns the name of the track's row in its node.
     fn name(self) -> String {
         match self {
             Track::Threads(_) => "processor: threads".to_owned(),
@@ -54,7 +55,7 @@ impl Track {
         matches!(self, Track::ThreadsWaiting(_))
     }
 
-    /// Returns the track's kind, and its index within that kind.
+    /// Returns the track's kind, and its index among the tracks of this kind.
     fn place(self) -> (usize, usize) {
         match self {
             Track::Threads(node) => (0, node),
@@ -119,11 +120,11 @@ pub(crate) struct CompletedWork {
     pub(crate) asked: u64,
     pub(crate) begin: u64,
     pub(crate) end: u64,
-    /// Time in nanoseconds that it would have taken undisturbed.
+    /// Time in nanoseconds that the work would have taken without interrupts.
     pub(crate) nanoseconds: u64,
 }
 
-/// The recorder, if there is one, and the requested work.
+/// Recorder and requested work, while events are recorded.
 #[derive(Default)]
 pub(crate) struct Trace {
     recording: Cell<bool>,
@@ -133,7 +134,8 @@ pub(crate) struct Trace {
 struct State {
     recorder: Rc<RefCell<dyn Recorder>>,
     rows: TrackRows,
-    /// Requested work of each node's threads, with its number, in order of request. It ends in nearly that order.
+    /// Requested work of each node's threads, with the number of the work, in order of request. The work ends in nearly
+    /// the same order.
     asked: Vec<VecDeque<(u64, ProcessorActivity)>>,
 }
 
@@ -142,7 +144,7 @@ struct State {
 struct TrackRows([Vec<RowId>; 8]);
 
 impl TrackRows {
-    /// Row of a track without a row.
+    /// Placeholder for a track without a row.
     const NONE: RowId = RowId(u32::MAX);
 
     fn set(&mut self, track: Track, row: RowId) {
@@ -182,7 +184,7 @@ impl Trace {
         self.recording.get()
     }
 
-    /// Records the request of this number for work of a thread of `node`.
+    /// Records that work of a thread of `node` was requested, with this number.
     #[cold]
     #[inline(never)]
     pub(crate) fn ask(&self, node: usize, number: u64, activity: ProcessorActivity) {
@@ -194,7 +196,7 @@ impl Trace {
     #[inline(never)]
     pub(crate) fn end_work(&self, node: usize, work: CompletedWork) {
         self.with(|state| {
-            // Work requested before recording began has no name.
+            // Work that was requested before recording began has no name.
             let asked = &mut state.asked[node];
             let place = asked.iter().position(|(number, _)| *number == work.number);
             let Some((_, activity)) = place.and_then(|place| asked.remove(place)) else { return };

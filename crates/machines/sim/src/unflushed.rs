@@ -1,8 +1,8 @@
-//! Unflushed changes of a disk, and their fate in a crash of its node.
+//! Unflushed changes of a disk, and the effect of a crash on them.
 //!
-//! Changes of an object are kept in order, each with the data it replaced, until they are flushed. In a crash each
-//! change reaches the medium whole, not at all, or with its first sectors only. This models a disk that reorders its
-//! writes.
+//! Changes of an object are kept in order until they are flushed, each with the data that it replaced. In a crash each
+//! change reaches the medium completely, not at all, or only with its first sectors. This models a disk that reorders
+//! its writes.
 
 use machine::Payload;
 
@@ -26,7 +26,7 @@ pub(crate) enum Change {
         new: Payload,
         old_bytes: u64,
     },
-    /// Change of size, with the data it cut off, which return with the old size.
+    /// Change of the size, with the data that it removed. Undoing the change restores the size and these data.
     Resize {
         old_bytes: u64,
         cut: Payload,
@@ -34,11 +34,11 @@ pub(crate) enum Change {
     },
 }
 
-/// Result of a crash for an object.
+/// Effect of a crash on an object.
 pub(crate) struct CrashOutcome {
     /// Changes to undo, in this order.
     pub(crate) undone: Vec<Change>,
-    /// Undone changes to redo, because the medium has them.
+    /// Undone changes to apply again, because they survive on the medium.
     pub(crate) redone: Vec<SurvivingChange>,
 }
 
@@ -54,17 +54,17 @@ impl Unflushed {
         self.changes.push((self.last, change));
     }
 
-    /// Returns the number of the last change: a flush that begins now covers all changes up to it.
+    /// Returns the number of the last change. A flush that begins now includes all changes up to this number.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Drops the changes up to this number, which are on the medium.
+    /// Drops the changes up to this number, since they are on the medium.
     pub(crate) fn flushed(&mut self, through: u64) {
         self.changes.retain(|(number, _)| *number > through);
     }
 
-    /// Chooses the changes that survive a crash.
+    /// Selects the changes that survive a crash.
     pub(crate) fn crash(&mut self, stream: &mut RandomStream) -> CrashOutcome {
         let changes: Vec<Change> = self.changes.drain(..).map(|(_, change)| change).collect();
         let redone = changes.iter().filter_map(|change| change.after_crash(stream)).collect();

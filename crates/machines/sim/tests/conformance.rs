@@ -1,4 +1,4 @@
-//! Conformance of the simulated machine to the laws, on a machine without costs and on modelled ones.
+//! Tests that the simulated machine keeps all laws: a machine without costs, and modelled machines.
 
 use machine::conformance::check_all;
 use sim::conformance::Simulated;

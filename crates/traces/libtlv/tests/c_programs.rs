@@ -183,7 +183,7 @@ fn with_tlv_off_calls_succeed_and_nothing_is_written() {
 }
 
 #[test]
-fn programs_with_and_without_pie_find_the_switch() {
+fn tlv_off_works_in_programs_with_and_without_pie() {
     for options in [["-no-pie", "-fno-pie"], ["-pie", "-fPIE"]] {
         let program = Program::compile("cc", "crates/traces/libtlv/tests/c/off.c", &[&options]);
         succeed(program.command().env("TLV", "off"));

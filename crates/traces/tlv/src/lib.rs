@@ -7,8 +7,9 @@
 //! # let settings = tlv::Settings { file, ..tlv::Settings::default() };
 //! static SORT: tlv::State = tlv::State::new("sort");
 //!
-//! // Or start("sort"): into sort.tlv, or the file that TLV_FILE names. let recording =
-//! tlv::Recording::start_with("sort", &settings)?; std::thread::scope(|threads| {
+//! // Or start("sort"): into sort.tlv, or the file that TLV_FILE names.
+//! let recording = tlv::Recording::start_with("sort", &settings)?;
+//! std::thread::scope(|threads| {
 //!     threads.spawn(|| {
 //!         let _scope = SORT.enter();
 //!         // ...

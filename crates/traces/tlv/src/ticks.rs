@@ -44,7 +44,7 @@ mod counter {
 
     use super::{CLOCKS, fs};
 
-    /// CPUID functions that return the highest function number, and whether the counter is invariant.
+    /// CPUID functions that return the highest function number, and the invariance of the counter.
     const HIGHEST: u32 = 0x8000_0000;
     const INVARIANT: u32 = 0x8000_0007;
 

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of undeclared events with their own names.
 const UNDECLARED_MAX: usize = 1000;
 
-/// Common row of all threads without a row of their own. It holds the number of their dropped records.
+/// Common row of all threads without a separate row. It holds the number of their dropped records.
 const WITHOUT_ROW: ThreadId = ThreadId(0);
 
 /// Category of undeclared events.

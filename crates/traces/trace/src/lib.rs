@@ -25,7 +25,7 @@
 //! ```
 //!
 //! The content is in postcard's wire format (<https://postcard.jamesmunns.com/wire-format>): integers are varints,
-//! signed integers zigzag varints, a text follows its length, and an enumeration is the index of its variant, followed
+//! signed integers zigzag varints, and a text follows its length. An enumeration is the index of its variant, followed
 //! by the fields of the variant.
 //!
 //! | kind | | content |

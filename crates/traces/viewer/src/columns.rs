@@ -15,11 +15,11 @@
 //! | threads | each tier | as the difference from the previous tier |
 //! | depths | each tier | |
 //! | counts | each tier | number of its spans |
-//! | spans | each span, tier by tier | two: time from the end of the previous span in the tier, or from 0, to the begin; length |
+//! | spans | each span, tier by tier | two: time since the end of the previous span in the tier, or 0; length |
 //! | states | each span | |
 //! | unfinished | each unfinished span | index of the span, as the difference from the previous index |
-//! | series | each sample | for each series: times, as differences, then values, as 64-bit IEEE 754 numbers |
-//! | arguments | each argument | spans, as differences; names; texts, from 1, or 0 for numbers; the numbers, as series |
+//! | series | each sample | for each series: times, as differences, then values, as IEEE 754 doubles |
+//! | arguments | each argument | spans, as differences; names; texts, from 1, 0 for numbers; the numbers, as series |
 //! | flows | each flow | departing threads; departure times, as differences; arriving threads; delays, zigzag |
 //!
 //! The page computes in floating point: times are exact to the nanosecond up to 104 days after the first time, and

@@ -133,7 +133,7 @@ struct PathRow {
     modified: String,
 }
 
-/// Looks up these paths (the root if there are none), and lists directories. Also returns the outcome: the first
+/// Looks up these paths, by default the root, and lists directories. Also returns the outcome: the first
 /// failure, if any.
 async fn list(namespace: &Namespace, names: &[OsString], show: Shown) -> Result<(Listing, Result<()>)> {
     let (mut files, mut directories, mut outcome) = (Vec::new(), Vec::new(), Ok(()));

@@ -32,8 +32,8 @@ use crate::output::row_format::RowFormat;
 /// the jobs take turns, and disks are idle. The experiments are those of Sinclair, Tang and Varman, "Placement-related
 /// problems in shared disk I/O" (1996); `starfish reproduce placement` draws its figures.
 ///
-/// There is a row for each trial. It shows the seconds until all jobs and until the first job are done, the
-/// milliseconds to read (r) and to write (w) a block, f = w / r, and the longest queue of writes at a disk.
+/// There is a row for each trial. It shows the seconds until all jobs and until the first job are done. It also shows
+/// the milliseconds to read (r) and to write (w) a block, f = w / r, and the longest queue of writes at a disk.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -88,7 +88,7 @@ pub(crate) struct KeyArgs {
 /// Option for a trace.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TraceArgs {
-    /// When this program ends, append a trace of its last 262144 events to this file: requests, waits and messages.
+    /// Append a trace of this program's last 262144 events to this file at its end: requests, waits and messages.
     #[arg(long, value_name = "FILE", env = TRACE_VARIABLE, value_parser = path_or_nothing())]
     trace: Option<PathBuf>,
 }

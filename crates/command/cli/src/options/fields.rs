@@ -24,7 +24,7 @@ const ELSEWHERE: [&str; 4] = ["machine", "method", "layout", "contents"];
 /// Fields that describe the array in the file. With a request log they have no effect, because the log determines them.
 const OF_ARRAYS: [&str; 3] = ["file_size", "shape", "grid"];
 
-/// Fields that set how I/O nodes serve requests, and what is transferred. Agents have their own settings for these.
+/// Fields that set how I/O nodes serve requests, and the transferred parts. Agents have their own settings for these.
 const OF_SIMULATION: [&str; 7] =
     ["phantom", "outstanding", "scheduling", "thread_per_request", "prefetch", "memget_writes", "buffers"];
 

@@ -1,4 +1,4 @@
-//! Metrics of an agent. An HTTP server on threads of its own answers requests, so that the agent's thread never waits.
+//! Metrics of an agent. An HTTP server on separate threads answers requests, so that the agent's thread never waits.
 //!
 //! ```text
 //!   thread of the server  --- request with a channel for the answer>  task of the node
@@ -47,7 +47,7 @@ pub(crate) fn serve(
     let (ask, asked) = flume::bounded::<flume::Sender<_>>(WAITING_MAX);
     machine.spawn("numbers for Prometheus", async move {
         while let Ok(answer) = asked.recv_async().await {
-            // If the server's thread has stopped waiting, nobody receives the answer.
+            // If the server's thread has stopped waiting, the answer is dropped.
             let _ = answer.try_send(service.counts().await);
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Starts an agent in the background. This process starts the agent, waits until the agent listens, and leaves it
 //! running.
 //!
-//! See `agent-set/src/start.rs` for what this process and the requesting process send to each other.
+//! `agent-set/src/start.rs` describes the messages between this process and the requesting process.
 
 use std::env;
 use std::ffi::OsString;

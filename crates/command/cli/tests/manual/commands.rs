@@ -3,9 +3,9 @@
 //! Format of a page:
 //!
 //! - A block of the language `console` shows commands after `$ `, with `> ` before the further lines of a command.
-//! After a command, the block shows what it prints on standard output and standard error. `...` stands for any text, or
-//! for any lines. A command without output on the page must print nothing. A command may fail only if the page shows
-//! this: `COMMAND || echo "exit code $?"`.
+//!   After a command, the block shows its standard output and standard error. `...` stands for any text, or for any
+//!   lines. A command without output on the page must print nothing. A command may fail only if the page shows this:
+//!   `COMMAND || echo "exit code $?"`.
 //! - A block of `toml` or `c` whose first line is a comment with a file name creates that file.
 //! - Commands of other computers have a prompt with the name of the computer, `node1$ `, and are not run.
 //! - `make` only pretends to run, except `make install-c`, which installs the files that the tests have built.

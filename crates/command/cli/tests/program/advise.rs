@@ -89,7 +89,7 @@ fn the_table_and_csv_have_every_alternative() {
     assert_eq!(alone.lines().count(), 5, "a single disk leaves policy 4: {alone}");
 }
 
-/// When the first job starts, the program does not know how many jobs will follow.
+/// The program does not know the number of jobs when the first one starts.
 #[test]
 fn the_analysis_has_staggered_jobs_read_from_all_disks() {
     let few = ["--disks", "3", "--jobs", "2", "--trials", "1", "--run-size", "800KiB", "--stagger", "200ms"];

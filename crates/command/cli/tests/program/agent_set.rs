@@ -325,12 +325,15 @@ fn a_missing_disk_is_replaced_only_with_create() {
     let stderr = home.fail(&["agents", "status"]);
     assert!(stderr.contains("1 of 2 does not run"), "{stderr}");
     home.run(&["agents", "down"]);
-    let disk = home.path("starfish/local-0/disk");
-    std::fs::rename(&disk, home.path("away too")).expect("on one file system");
+    let metadata_disk = home.path("starfish/local-0/disk");
+    std::fs::rename(&metadata_disk, home.path("away too")).expect("on one file system");
     let stderr = home.fail(&["agents", "up"]);
-    assert!(stderr.contains(disk.to_str().expect("UTF-8")) && !stderr.contains("not started"), "{stderr}");
+    assert!(
+        stderr.contains(metadata_disk.to_str().expect("UTF-8")) && !stderr.contains("not started"),
+        "{stderr}"
+    );
     until("no agent runs", || agents_below(home.0.path()).is_empty());
-    std::fs::rename(home.path("away too"), &disk).expect("on one file system");
+    std::fs::rename(home.path("away too"), &metadata_disk).expect("on one file system");
     std::fs::remove_dir(&disk).expect("it is still empty");
     std::fs::rename(&away, &disk).expect("on one file system");
     // Agents that are added to the set are new, so their directories are created without `--create`.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Store, starfish, succeed};
 
-/// Script that does what bash does for a line at which the user presses Tab, after bash has split the line at
+/// Script that completes a line as bash does when the user presses Tab, after bash has split the line at
 /// `COMP_WORDBREAKS`.
 const TAB: &str = r#"source <("$1" completions bash starfish); shift
 COMP_LINE=$1; shift

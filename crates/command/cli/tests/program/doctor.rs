@@ -70,7 +70,7 @@ fn a_disk_slowed_to_half_is_reported_with_its_throughput() {
     let problem = problems[0].as_str().expect("text");
     assert!(problem.starts_with(&format!("agent {slow}: its disk is slow: at most about ")), "{problem}");
     assert!(problem.contains("as fast as its slowest disk"), "{problem}");
-    // Disks that share a device are reported, but a slowed disk counts as a device of its own.
+    // Disks that share a device are reported, but a slowed disk counts as a separate device.
     assert_eq!(report["notes"].to_string().matches("share one disk").count(), 0, "{report}");
     let write = |agent: usize| report["agents"][agent]["write_mib_s"].as_f64().expect("a number");
     assert!((11.0..21.0).contains(&write(0)), "a disk of streaming-20 would reach nearly 20: {report}");

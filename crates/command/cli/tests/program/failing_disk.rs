@@ -101,7 +101,7 @@ impl Trial {
         unreachable!("stripes are spread over all disks")
     }
 
-    /// Uploads a file, and records whether a part of it is on the disk that will fail.
+    /// Uploads a file, and records if a part of it is on the disk that will fail.
     fn put(&mut self, name: &str, disks: &str) {
         let before = stripes_in(self.root());
         self.store.run(&["put", "local", &format!("d/{name}"), "--block", "64KiB", "--disks", disks]);

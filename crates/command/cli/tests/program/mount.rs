@@ -111,15 +111,15 @@ fn data_survive_killed_agents_after_an_unmount() {
     point.unmount();
 }
 
-/// A clean shutdown of agents, as for an update, loses no data that programs have written to a mount, whether the files
-/// are closed or still open.
+/// A clean shutdown of agents, as for an update, loses no data that programs have written to a mount, in closed files
+/// and in open ones.
 #[test]
 fn a_clean_shutdown_of_agents_loses_no_data_of_a_mount() {
     let Some(mut point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     let (open, closed) = (point.path.join("open"), point.path.join("closed"));
-    // Another process has the file open. This process must not have it open, because it starts agents: a child process
-    // closes its copy of the open file, and would wait for the agents to do so.
+    // Another process has the file open. This process must not have it open: each agent that it starts would
+    // inherit the open file and close it first, and this close would wait for agents that do not run yet.
     let mut writer = Command::new("sh");
     writer
         .args(["-c", "exec 3> \"$0\"; printf 'first, ' >&3; read go; printf 'and then' >&3 && sync \"$0\""]);
@@ -147,7 +147,7 @@ fn a_clean_shutdown_of_agents_loses_no_data_of_a_mount() {
 }
 
 /// SQLite's WAL mode maps memory that all processes with the database must share. The second mount rejects this
-/// mapping, and the commits on the first mount are kept. Each mount is a process of its own: a process that maps files
+/// mapping, and the commits on the first mount are kept. Each mount is a separate process: a process that maps files
 /// of a mount that it serves may deadlock when it unmaps them.
 #[test]
 fn a_second_mount_rejects_a_database_in_wal_mode() {
@@ -171,7 +171,7 @@ fn a_second_mount_rejects_a_database_in_wal_mode() {
     here.execute_batch("CREATE TABLE numbers (number INTEGER)").expect("a table");
     let here_too = open(0);
     for _ in 0..5 {
-        insert(&here).expect("it is alone on this computer");
+        insert(&here).expect("no other mount has the database open");
         insert(&here_too).expect("programs on the same mount share memory");
         let there = open(1);
         insert(&there).expect_err("it is refused");
@@ -182,7 +182,7 @@ fn a_second_mount_rejects_a_database_in_wal_mode() {
     let there = open(1);
     insert(&there).expect("no other program has the database open now");
     assert_eq!(count(&there), Ok(11));
-    insert(&open(0)).expect_err("the first mount is now the second one");
+    insert(&open(0)).expect_err("the other mount has the database open now");
     drop(there);
     for mount in mounts {
         unmounted(|| point.store.command(&["umount", mount]));
@@ -239,7 +239,7 @@ fn a_killed_mount_is_replaced_by_the_next_or_unmounted() {
     assert!(!point.is_mounted());
 }
 
-/// When computers boot, they may start in any order.
+/// The agents of a set may start in any order, for example after a reboot.
 #[test]
 fn a_mount_waits_for_missing_agents() {
     let Some(mut point) = MountPoint::new() else { return };
@@ -267,8 +267,8 @@ fn a_mount_waits_for_missing_agents() {
     point.unmount();
 }
 
-/// Without one agent, the files on the other agents can be used, and new files can be created, until the next mount
-/// with all agents.
+/// A mount without one agent can use the files on the other agents and create new files. A later mount with all agents
+/// can use all files.
 #[test]
 fn a_mount_needs_only_the_metadata_agent_to_start() {
     const FILES: usize = 4;
@@ -348,7 +348,7 @@ fn a_missing_mount_point_is_reported() {
 }
 
 #[test]
-fn options_that_prevent_all_new_files_prevent_the_mount() {
+fn a_mount_is_refused_if_its_options_let_no_file_be_created() {
     let Some(point) = MountPoint::new() else { return };
     for (option, value, part) in
         [("--block", "2MiB", "2097152"), ("--disks", "9", "9"), ("--cache", "1KiB", "1024")]
@@ -358,7 +358,7 @@ fn options_that_prevent_all_new_files_prevent_the_mount() {
     }
 }
 
-/// Returns true if nobody holds the lock of a file.
+/// Returns true if no process holds the lock of a file.
 fn is_free(file: &Path) -> bool {
     let file = fs::File::options().read(true).write(true).open(file).expect("a file");
     match file.try_lock() {
@@ -589,7 +589,7 @@ fn a_full_disk_is_reported_by_a_write_or_by_fsync() {
     drop(small);
 }
 
-/// This must work even after many attempts to create names, because names need space, too.
+/// Files can be removed even if failed attempts to create names have used the last space.
 #[test]
 fn files_can_be_removed_from_a_full_metadata_disk() {
     let Some((point, small)) = mount_of_small_disk("16m") else { return };
@@ -650,7 +650,7 @@ fn delayed_blocks_of_a_killed_agent_fail_after_one_timeout() {
     (&file).write_all(&[1; 1 << 20]).and_then(|()| file.sync_all()).expect("all agents run");
     point.store.agents[1].signal("KILL");
     let killed = Instant::now();
-    // 64 blocks of the file wait in memory, or a further write has already failed.
+    // At most 64 blocks wait in memory. So one of these writes may already fail, and otherwise `sync_all` fails.
     let written = (0..32).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
     let outcome = written.and_then(|()| file.sync_all());
     let error = outcome.expect_err("an agent was killed");
@@ -684,9 +684,9 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Program that locks a file and does one step after each line of input. It is a separate process for this reason:
-/// while the mount is stopped, a process with an open file on it must not start another process, which would close its
-/// copies of the open files and wait for the mount.
+/// Program that locks a file and does one step after each line of input. It is a separate process, because while the
+/// mount is stopped, a process with an open file on it must not start another process, which would close its copies of
+/// the open files. These closes would wait for the mount.
 const LOCKER: &str = "
 import fcntl, os, sys
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -718,7 +718,7 @@ fn a_mount_that_was_stopped_too_long_reports_lost_locks() {
     fs::write(point.path.join("unlocked"), b"text").expect("a file");
     let mut locker = Command::new("python3");
     locker.args(["-c", LOCKER]).arg(point.path.join("file")).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut locker = locker.spawn().expect("it has been there");
+    let mut locker = locker.spawn().expect("python3 was found before");
     let mut stdout = BufReader::new(locker.stdout.take().expect("piped")).lines();
     let mut next_line = || stdout.next().expect("a line").expect("text");
     let mut next_step = locker.stdin.take().expect("piped");

@@ -32,7 +32,7 @@ const SILENCE: u64 = 5;
 /// Maximum time of a call: the silence timeouts of all agents, and a margin for a busy computer.
 const CALL_MAX: Duration = Duration::from_secs(3 * SILENCE + 10);
 
-/// What a name may stand for: each entry is the seed of a file's contents, or `None` for no file. There is exactly one
+/// Possible states of a name: each entry is the seed of a file's contents, or `None` for no file. There is exactly one
 /// entry, unless a call has failed.
 #[derive(Clone, Debug)]
 struct Possible(Vec<Option<u64>>);
@@ -62,7 +62,7 @@ impl Program {
         draw(&[self.number, self.drawn], below)
     }
 
-    /// Works until `stop` is set. After an error the program continues without knowing whether the call had an effect.
+    /// Works until `stop` is set. After an error the program continues, although the call may have had an effect.
     fn work(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let name = self.draw(NAMES.len() as u64) as usize;
@@ -127,7 +127,7 @@ impl Program {
         File::open(&self.directory)?.sync_all()
     }
 
-    /// Checks the files and the log against what the program knows.
+    /// Checks the files and the log against the program's records.
     fn check(&mut self) {
         for (name, possible) in NAMES.iter().zip(&mut self.files) {
             let path = self.directory.join(name);

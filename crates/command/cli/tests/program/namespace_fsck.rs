@@ -156,7 +156,7 @@ fn damage_is_reported_by_path_and_holes_are_not_damage() {
     assert!(rest.len() == BYTES && (1..=4096).contains(&wrong), "{wrong} of {}", rest.len());
     store.run(&["rm", damaged]);
     let report = fsck(&store, &[], 0);
-    // Soon after its restart, the metadata server cannot know whether a client still has the file open.
+    // Soon after its restart, the metadata server cannot exclude that a client still has the file open.
     assert_eq!((&report["removed"], &report["files"]), (&Value::from(1), &Value::from(1)));
     // The file has all its data on one disk, so no stripe on the other disk is missing.
     store.run(&["put", "local", "d/small", "--block", "1MiB"]);
@@ -528,7 +528,7 @@ fn the_doctor_reports_the_metadata_agent_and_a_second_namespace() {
             "{text}"
         );
     }
-    // Does what the message recommends.
+    // Follows the advice of the message.
     stop(&mut store, 1 - metadata_agent);
     let root = store.agents[1 - metadata_agent].roots[0].clone();
     fs::rename(root.join("namespace"), root.join("namespace.away")).expect("it exists");

@@ -87,7 +87,7 @@ impl Step {
     }
 }
 
-/// Step in progress at the power cut, and whether its call has succeeded.
+/// Step in progress at the power cut, and true if its call has succeeded.
 type InFlight = (Step, bool);
 
 /// Program that changes its own directory. `states` are the states of the directory since the last flush, from the
@@ -215,7 +215,7 @@ impl Program {
     }
 }
 
-/// Computer with an agent, which stores the metadata on a disk of its own, and a mount of the agent's files.
+/// Computer with an agent, which stores the metadata on a separate disk, and a mount of the agent's files.
 struct Computer {
     point: MountPoint,
     mount: Child,

@@ -109,7 +109,7 @@ fn agents_record_on_demand() {
     assert!(!store.path("all.tlv").exists(), "there was nothing");
     store.run(&["put", "original", "before"]);
     let stdout = store.run(&["trace", "start"]);
-    // `put --explain` would need a recording of its own. It is rejected and does not end this recording.
+    // `put --explain` would need a separate recording. It is rejected and does not end this recording.
     store.make_file("other", 1000);
     let refused = store.run_failing(&["put", "other", "--explain"]);
     assert!(refused.contains("already recording") && refused.contains("`starfish trace stop"), "{refused}");

@@ -200,7 +200,10 @@ fn files_that_are_not_traces_are_rejected_without_output() {
     std::fs::write(directory.path().join("begun.tlv"), "").expect("a file");
     for action in ["summary", "explain"] {
         let why = refused(directory.path(), &format!("trace {action} begun.tlv"), 1);
-        assert!(why.starts_with("starfish: begun.tlv: it is empty: ") && why.contains("killed"), "{why}");
+        assert!(
+            why.starts_with("starfish: begun.tlv: the file is empty: ") && why.contains("killed"),
+            "{why}"
+        );
     }
     refused(directory.path(), "trace import letter -o letter.tlv", 1);
     assert!(!directory.path().join("letter.tlv").exists());

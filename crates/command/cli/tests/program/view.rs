@@ -64,7 +64,7 @@ impl Viewer {
         let mut stream = TcpStream::connect(&self.host).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
         let mut answer = Vec::new();
-        // The server does not read a request to its end if the request is too long.
+        // The server stops reading a request that is too long.
         let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut answer));
         let status = String::from_utf8_lossy(answer.get(9..12).unwrap_or_default()).into_owned();
         (status, answer)

@@ -80,7 +80,7 @@ pub struct IoAdvice {
     pub simulated_s: f64,
     /// True if the replay keeps the time between calls.
     pub with_think_time: bool,
-    /// Index of the best alternative that is available and has a sufficient, significant gain; `None` if there is none.
+    /// Index of the best alternative that is available and has a sufficient, significant gain; `None` without one.
     pub advised: Option<usize>,
     /// The alternatives; the first is the recorded setting.
     pub alternatives: Vec<IoAlternative>,

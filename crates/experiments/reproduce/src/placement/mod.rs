@@ -122,7 +122,7 @@ impl Placed for PlacedCell<'_> {
     }
 }
 
-/// Returns the mean of the values; NaN if there are none.
+/// Returns the mean of the values; NaN without values.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     sum / count

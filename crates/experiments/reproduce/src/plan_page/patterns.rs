@@ -86,7 +86,7 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
     }
 }
 
-/// Returns "yes" or "no": whether the result differs significantly from the first variant's result for the same pattern
+/// Returns "yes" if the result differs significantly from the first variant's result for the same pattern
 /// and records.
 fn differs_from_first(
     result: &CellResult<'_>,

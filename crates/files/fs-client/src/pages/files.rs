@@ -1,8 +1,8 @@
-//! The logical-file table: the files that are open in a cache, or that have unsent writes.
+//! The table of logical files: the files that are open in a cache, or have unsent writes.
 //!
 //! - The table has one entry for each file, however often it is open: all its handles share its pages, its length, and
 //!   the first failed write that no handle has reported.
-//! - A file gets a new number each time it is entered, so that pages of an earlier time are not taken for its own.
+//! - A file gets a new number each time it is entered, so that its old pages are not used again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,25 +18,25 @@ use crate::protocol::FileId;
 /// The files of a cache.
 pub(super) struct Files<M: Machine> {
     by_number: RefCell<BTreeMap<u64, Rc<LogicalFile<M>>>>,
-    /// Number of files entered so far.
+    /// Number of files that were entered until now.
     entered: Cell<u64>,
 }
 
 /// A file, as shared by all its open handles.
 pub(super) struct LogicalFile<M: Machine> {
-    /// Its number in this cache, new each time it is entered.
+    /// Number of the file in this cache, which is new each time the file is entered.
     pub(super) number: u64,
     pub(super) file: File<M>,
-    /// The length, including unsent writes. Its own end covers writes that a size reported by others may lack: those
-    /// since the last time that all writes had been sent.
+    /// Length of the file, including unsent writes. Its own end covers the writes that a size reported by others may
+    /// not include: all writes since the last time that no write was unsent.
     pub(super) length: Length,
-    /// True if the size must still be sent to the I/O nodes: a temporary file's size is set without them.
+    /// True if the size must still be sent to the I/O nodes. The size of a temporary file is set only locally.
     pub(super) size_unsent: Cell<bool>,
     pub(super) handles: Cell<usize>,
     /// Page writes in flight.
     pub(super) writes: InFlight,
     /// Truncations in flight, one at a time. They block reads and writes of the file's pages: an I/O node that has not
-    /// truncated yet would return truncated data, and new writes might be truncated.
+    /// truncated its stripes yet would return truncated data, and could truncate new writes.
     pub(super) cuts: InFlight,
     pub(super) failures: WriteFailures,
     /// Serialises appends.
@@ -45,7 +45,7 @@ pub(super) struct LogicalFile<M: Machine> {
     pub(super) unlinked: Cell<bool>,
     /// Number of prefetched pages evicted before their use.
     pub(super) wasted: Cell<u64>,
-    /// Number of times that its unsent writes were discarded.
+    /// Number of times that the file's unsent writes were discarded.
     pub(super) given_up: Cell<u64>,
 }
 
@@ -89,7 +89,7 @@ impl<M: Machine> LogicalFile<M> {
         self.note_remote_bytes(bytes);
     }
 
-    /// Returns the end of the furthest write that others cannot know of.
+    /// Returns the largest end of a write that others cannot know.
     pub(super) fn own_end(&self) -> u64 {
         self.length.own_end().max(self.file.uncounted_end())
     }
@@ -120,7 +120,7 @@ impl<M: Machine> Files<M> {
         self.by_number.borrow().values().cloned().collect()
     }
 
-    /// Returns the file of this identity, unless it has been removed.
+    /// Returns the file with this identity, unless it has been removed.
     pub(super) fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
         let files = self.by_number.borrow();
         files.values().find(|file| !file.unlinked.get() && file.file.id() == id).cloned()

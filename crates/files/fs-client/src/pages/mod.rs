@@ -1,4 +1,4 @@
-//! The page cache: the part of files that a sequential program needs, in the memory of its client.
+//! The page cache: it keeps the pages of files that a sequential program needs in the memory of its client.
 //!
 //! ```text
 //!   PagedFile: read, write          PagedFile: read, write
@@ -11,24 +11,24 @@
 //!                  File: block requests to the I/O nodes
 //! ```
 //!
-//! Its parts; each states its own rules at the head of its file:
+//! Its parts. The header of each file states the rules of the part:
 //!
 //! - this file: the cache, and opening of files.
-//! - `paged_file.rs`: an open file; start there.
+//! - `paged_file.rs`: an open file; start with this file.
 //! - `files.rs`: the open files, the state that their handles share, and their lengths.
 //! - `failures.rs`: failed writes of a file, and the handles that have not reported them.
 //! - `table.rs`: the pages, the state of each, and the order of eviction.
 //! - `window.rs`: selects pages to prefetch.
 //! - `background_reads.rs`: the background reads in flight, and their promotion at I/O nodes.
 //! - `write_list.rs`: the queue of dirty pages to send, and the number of write agents.
-//! - `transfer.rs`: reads pages in and sends them out, as all of these decide.
+//! - `transfer.rs`: reads and writes pages, as the other parts decide.
 //!
-//! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that the
-//! application has read keeps its memory for as long as the application keeps it.
+//! A page is a block of the file, so it is on one disk. The size limit applies to the pages in the table: a `Payload`
+//! that the application has read keeps its memory as long as the application keeps the payload.
 //!
-//! The memory of a page is the cache's own. A machine receives into memory of a bounded pool. Pages that kept such
-//! memory would exhaust the pool, and the machine could receive no more messages. So a page *adopts* the data that fill
-//! it ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
+//! The memory of a page belongs to the cache. A machine receives data into memory of a limited pool. If pages kept this
+//! memory, they would exhaust the pool, and the machine could receive no more messages. So a page *adopts* the data
+//! that fill it ([`machine::Buf::adopt`]): the pool gets its memory back before the next message needs it.
 
 mod background_reads;
 mod failures;
@@ -60,16 +60,16 @@ use write_list::WriteList;
 /// Settings of a page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageCacheSettings {
-    /// Limit of pages kept, in bytes. At least one page of each open file must fit.
+    /// Maximum size of the kept pages, in bytes. At least one page of each open file must fit.
     pub bytes: u64,
-    /// Policy of prefetching. A window never exceeds half the cache.
+    /// Policy of prefetching. A window is never larger than half of the cache.
     pub prefetch: Prefetch,
     /// True if a write returns while pages are still in flight to the I/O nodes. Otherwise each write blocks until the
-    /// I/O nodes have its bytes.
+    /// I/O nodes have accepted its bytes.
     pub write_behind: bool,
-    /// Time after which a write to a file of a namespace is sent and reported to the metadata server, if no flush or
-    /// full page sends it before. If `None`, the write waits until it is flushed, its file is closed, or the page is
-    /// evicted.
+    /// Time after which a write to a file of a namespace is sent, and reported to the metadata server, unless it was
+    /// sent before, by a flush or because its page is full. If `None`, the write waits until it is flushed, its file is
+    /// closed, or the page is evicted.
     pub send_parts_after: Option<Duration>,
 }
 
@@ -99,9 +99,9 @@ struct Inner<M: Machine> {
     client: Client<M>,
     settings: PageCacheSettings,
     table: RefCell<PageTable>,
-    /// Pool that recycles the memory of pages. It needs no limit, since the table has one.
+    /// Pool that recycles the memory of pages. It needs no limit, since the table has a limit.
     buffers: BufferPool,
-    /// Wakes tasks when a page may have become evictable.
+    /// Condition that is woken when a page may have become evictable.
     room: Condition,
     files: Files<M>,
     reads: BackgroundReads,
@@ -112,13 +112,13 @@ struct Inner<M: Machine> {
 /// Statistics of the programs' reads of pages since the creation of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCacheCounts {
-    /// Reads of a page in the cache.
+    /// Number of reads of a page in the cache.
     pub hits: u64,
-    /// Reads that waited for a page, including pages already in flight.
+    /// Number of reads that waited for a page, including pages that were already in flight.
     pub misses: u64,
-    /// Bytes of hits.
+    /// Number of bytes of hits.
     pub hit_bytes: u64,
-    /// Bytes of misses.
+    /// Number of bytes of misses.
     pub missed_bytes: u64,
 }
 
@@ -161,7 +161,7 @@ impl<M: Machine> PageCache<M> {
         self.inner.counts.get()
     }
 
-    /// Wraps bytes to be written as a payload. When the payload is no longer used, the cache keeps its memory for
+    /// Wraps bytes to be written as a payload. When the payload is no longer used, the cache keeps the memory for
     /// [`spare_memory`](Self::spare_memory).
     pub fn take_in(&self, bytes: Vec<u8>) -> Payload {
         let length = bytes.len() as u64;
@@ -170,13 +170,14 @@ impl<M: Machine> PageCache<M> {
         buffer.slice(0..length)
     }
 
-    /// Returns an empty vector with capacity for `bytes`, from recycled memory if possible.
+    /// Returns an empty vector with capacity for `bytes` bytes, from recycled memory if possible.
     pub fn spare_memory(&self, bytes: usize) -> Vec<u8> {
         self.inner.buffers.spare_memory(bytes)
     }
 
-    /// Opens a file by its number, as [`Client::numbered`] does. All handles of this cache on it share its pages and
-    /// its length. A caller that opens it after changes by other clients must [report them](PagedFile::note_changed).
+    /// Opens a file by its number, as [`Client::numbered`] does. All handles of the file in this cache share its pages
+    /// and its length. A caller that opens the file after changes by other clients must [report the
+    /// changes](PagedFile::note_changed).
     pub async fn open_numbered(&self, file: NumberedFile) -> Result<PagedFile<M>> {
         let (number, bytes) = (file.number, file.bytes);
         if let Some(known) = self.inner.files.known(number) {
@@ -184,14 +185,14 @@ impl<M: Machine> PageCache<M> {
             return Ok(PagedFile::new(self.inner.clone(), known));
         }
         let file = self.inner.client.numbered(file).await?;
-        // Another task may have opened it during the wait.
+        // Another task may have opened the file during the wait.
         match self.inner.files.known(number) {
             Some(known) => Ok(PagedFile::new(self.inner.clone(), known)),
             None => self.inner.enter(file),
         }
     }
 
-    /// Returns another handle on a file, if the cache has it.
+    /// Returns another handle on a file, if the file is in the cache.
     pub(super) fn known_numbered(&self, file: FileId) -> Option<PagedFile<M>> {
         self.inner.files.known(file).map(|known| PagedFile::new(self.inner.clone(), known))
     }
@@ -202,15 +203,15 @@ impl<M: Machine> PageCache<M> {
         self.inner.give_up(|cached| cached.file.id() == file).await;
     }
 
-    /// Sets the lease of this client's locks on the file, if any. Data sent from now on carry this lease.
+    /// Sets the lease of this client's locks on the file, if any. Data that are sent from now on include this lease.
     pub(super) fn note_lease(&self, file: FileId, lease: Option<u64>) {
         if let Some(known) = self.inner.files.known(file) {
             known.file.set_lease(lease);
         }
     }
 
-    /// Discards the unsent writes to a file because its locks were lost. If there were any, all handles of the file
-    /// report `failure`.
+    /// Discards the unsent writes to a file because its locks were lost. If there were unsent writes, all handles of
+    /// the file report `failure`.
     pub(super) fn give_up_unsent(&self, file: FileId, failure: Box<Error>) {
         let Some(known) = self.inner.files.known(file) else { return };
         let unwritten = self.inner.table.borrow().unwritten(known.number, true);
@@ -227,12 +228,13 @@ impl<M: Machine> PageCache<M> {
         self.inner.client.check_stripes(name, striping)
     }
 
-    /// Fails with a failed write that no handle has reported, which stays unreported.
+    /// Fails with a failed write that no handle has reported. The failure stays unreported.
     pub(crate) fn check_failures(&self) -> Result<()> {
         self.inner.files.all().iter().try_for_each(|file| file.failures.check(&file.failures.cursor()))
     }
 
-    /// Flushes all writes through the cache to stable storage, then reports the first failure. Call this at the end.
+    /// Flushes all writes through the cache to stable storage, and then reports the first failure. Call this function
+    /// when the cache is no longer needed.
     pub async fn finish(&self) -> Result<()> {
         let mut outcome = Ok(());
         for file in self.inner.files.all() {
@@ -259,7 +261,8 @@ impl PageCacheCounts {
 }
 
 impl<M: Machine> Inner<M> {
-    /// Discards the cached data of files that are removed, or about to be, and drops the files that are not open.
+    /// Discards the cached data of files that were removed or will be removed, and drops those of the files that are
+    /// not open.
     async fn give_up(self: &Rc<Self>, is_gone: impl Fn(&LogicalFile<M>) -> bool) {
         let mut files = self.files.all();
         files.retain(|file| is_gone(file));

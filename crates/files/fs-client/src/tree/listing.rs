@@ -26,7 +26,7 @@ impl<M: Machine> Tree<M> {
     /// `bytes_max` bytes or the limit of one answer; `None` if the directory has been removed.
     ///
     /// # Errors
-    /// Fails if `directory` is no directory, or the metadata server does not answer.
+    /// Fails if `directory` is not a directory, or if the metadata server does not answer.
     pub async fn some_entries(
         &self,
         directory: FileNumber,
@@ -45,7 +45,7 @@ impl<M: Machine> Tree<M> {
     }
 
     /// Returns all entries of a directory in the order of their names, including this client's unreported writes. If
-    /// the directory is removed during the listing, the rest is left out.
+    /// the directory is removed during the listing, the remaining entries are left out.
     ///
     /// # Errors
     /// Fails as [`some_entries`](Self::some_entries) does.
@@ -62,7 +62,7 @@ impl<M: Machine> Tree<M> {
         Ok(found)
     }
 
-    /// Returns all records of the namespace, for a check.
+    /// Returns all records of the namespace, so that they can be checked.
     ///
     /// # Errors
     /// Fails if the metadata server does not answer.

@@ -1,8 +1,9 @@
-//! Files that are open here. The metadata server records them, so that their contents survive the removal of their
-//! names.
+//! Files that this client has open. The metadata server records them, so that their contents remain if their names are
+//! removed.
 //!
-//! The server keeps these records in memory, as long as the connection lasts. So a client that was disconnected reports
-//! its open files again: before any other request, and as soon as it notices the disconnect even without one.
+//! The server keeps these records in memory until the connection ends. So a client that was disconnected reports its
+//! open files again, before any other request. A task does so as soon as it detects the disconnect, even if there is no
+//! request.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,17 +25,17 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct ClientOpenRefs {
     /// Open count of each file.
     files: RefCell<BTreeMap<FileNumber, OpenCount>>,
-    /// Disconnect count of the metadata server at the last report of open files.
+    /// Number of disconnects of the metadata server at the time of the last report of open files.
     reported_at: Cell<u64>,
     /// Serialises the reports.
     reporting: Permits,
-    /// Requests in flight whose answers open a file.
+    /// Requests in flight whose answers will open a file.
     pub(super) asked: InFlight,
     is_kept: Cell<bool>,
 }
 
 impl ClientOpenRefs {
-    /// Returns an empty set. `disconnects` is the metadata server's disconnect count so far.
+    /// Returns an empty set. `disconnects` is the number of disconnects of the metadata server so far.
     pub(super) fn new(disconnects: u64) -> Self {
         ClientOpenRefs {
             files: RefCell::default(),
@@ -45,7 +46,7 @@ impl ClientOpenRefs {
         }
     }
 
-    /// Returns true if a file is open here.
+    /// Returns true if this client has the file open.
     pub(super) fn has(&self, number: FileNumber) -> bool {
         self.files.borrow().contains_key(&number)
     }
@@ -71,8 +72,8 @@ impl ClientOpenRefs {
 }
 
 impl<M: Machine> Tree<M> {
-    /// Performs an operation and opens the file in its answer, until the caller closes it. Returns the inode, and true
-    /// if other clients have the file open for writing.
+    /// Performs an operation and opens the file in its answer. The caller must close the file. Returns the inode, and
+    /// true if other clients have the file open for writing.
     pub(super) async fn hold(&self, operation: TreeOperation, used: OpenFor) -> Result<(Inode, bool)> {
         let (answer, has_other_writers) = self.ask(operation, Some(used)).await?;
         let inode = self.inode_of(answer)?;
@@ -81,7 +82,7 @@ impl<M: Machine> Tree<M> {
         Ok((inode, has_other_writers))
     }
 
-    /// Closes an open file. If no client needs its contents any more, they are removed.
+    /// Closes an open file. If it has no names and no client has it open, its contents are removed.
     pub(super) async fn release_file(&self, number: FileNumber, used: OpenFor) -> Result<()> {
         let outcome = match self.begin_release(number, used).await {
             Ok(true) => {
@@ -96,7 +97,7 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Closes a file and reports writes to it. Returns the resulting inode, or `None` if the file is removed.
+    /// Closes a file and reports writes to it. Returns the resulting inode, or `None` if the file was removed.
     pub(super) async fn close_written(
         &self,
         number: FileNumber,
@@ -113,17 +114,17 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Decrements the open count of a file, even after an error. Returns true if the file was open. Before that it
-    /// reports the old counts if the metadata server may not know them: otherwise the server would take this handle for
-    /// the last one.
+    /// Decrements the open count of a file, even after an error. Returns true if the file was open. First reports the
+    /// old counts if the metadata server may not have them: otherwise the server would conclude that this handle is the
+    /// last one.
     async fn begin_release(&self, number: FileNumber, used: OpenFor) -> Result<bool> {
         let reported = self.reclaim_open_files().await;
         let was_held = self.inner.holds.note_let_go(number, used);
         reported.map(|()| was_held)
     }
 
-    /// Reports that a file was closed and returns the answer. If the answer is that the file is an orphan, starts its
-    /// removal and returns `None`.
+    /// Reports that a file was closed and returns the answer. If the file is an orphan, starts the removal of its
+    /// contents and returns `None`.
     async fn request_close(&self, request: Request) -> Result<Option<TreeAnswer>> {
         let crashes = self.crashes();
         match self.call(request).await?.0 {
@@ -135,9 +136,10 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Reports the open files to the metadata server, if it does not know them after a disconnect. This must happen
-    /// within a minute after the server's restart: then it treats files without names and without reports as orphans. A
-    /// background task and each request to the metadata server do so.
+    /// Reports the open files to the metadata server again, if there has been a disconnect since the last report. A
+    /// background task calls this function, and so does each request to the metadata server. The report must arrive
+    /// within a minute after a restart of the server: after that the server treats files as orphans if they have no
+    /// names and no client has reported them.
     ///
     /// # Errors
     /// Fails if the report cannot be delivered.
@@ -188,7 +190,7 @@ async fn keep<M: Machine>(tree: Weak<TreeInner<M>>) {
         match reported {
             Ok(()) => client.inner.lost.wait().await,
             Err(error) if matches!(*error, Error::Machine(machine::Error::Closed)) => return,
-            // Ignore the error: the next request reports it.
+            // Ignore the error: the next request reports it to its caller.
             Err(_) => {
                 let machine = client.inner.endpoint.machine();
                 machine.sleep_until(machine.now() + RETRY_INTERVAL).await;

@@ -1,14 +1,14 @@
 //! Removes the contents of orphans: files without names that no client has open.
 //!
-//! The client that removes the last name, or closes the file last, removes the contents a little later, many at a time.
-//! Before that it flushes the removal of the names to stable storage, because after a crash of the metadata server the
-//! files would have their names again. For the same reason it skips files if the metadata server has disconnected
-//! since, or if its store is in another incarnation.
+//! The client that removes the last name of a file, or is the last to close it, removes the contents a little later,
+//! together with those of other files. Before that it flushes the removal of the names to stable storage: otherwise the
+//! files could have their names again after a crash of the metadata server. For the same reason it skips a file if the
+//! metadata server has disconnected since, or if the server's store has a new incarnation.
 //!
-//! Files left over by a failure or an interruption remain orphans at the metadata server, unless they have their names
-//! again. Any client can remove them; if there is no client, the agent of the metadata server becomes one. If a disk of
-//! an orphan was missing, its contents there are removed when the disk is back and a client removes orphans. Until then
-//! a client that has removed the rest skips the file.
+//! If the removal fails or is interrupted, the metadata server still records the files as orphans, unless they have
+//! their names again. Any client can remove them; if there is no client, the agent of the metadata server acts as one.
+//! If a disk of an orphan was missing, the contents on that disk are removed when the disk is available again and a
+//! client removes orphans. Until then a client that has removed the other contents skips the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -22,31 +22,32 @@ use crate::error::Result;
 use crate::protocol::{FileId, OpenFor};
 use crate::unexpected;
 
-/// Number of files removed at a time.
+/// Maximum number of files that are removed with one request.
 const AT_ONCE: u32 = 512;
 
-/// Time for which removals are gathered into one batch. Each batch takes a flush of the names' medium, which delays all
-/// requests for names, and a message to each I/O node. At one client's thousands of removals a second, batches reduce
-/// that to a hundredth for each file, and the space is rarely needed so soon.
+/// Time for which removals are gathered into one batch. Each batch needs a flush of the medium of the names, which
+/// delays all requests for names, and a message to each I/O node. One client can remove thousands of files per second;
+/// batches then reduce these costs to a hundredth per file. The delay does little harm, because the space is rarely
+/// needed immediately.
 const GATHERED_FOR: Duration = Duration::from_millis(50);
 
 /// An orphan whose contents are to be removed.
 pub(super) struct OrphanFile {
     number: FileNumber,
-    /// Value of [`Tree::crashes`] before the metadata server reported the orphan.
+    /// Value of [`Tree::crashes`] when the metadata server had not yet reported the orphan.
     crashes: u64,
 }
 
-/// Orphans whose contents on these disks have been removed, but that the metadata server still records.
+/// Orphans that the metadata server still records, each with the disks from which its contents have been removed.
 pub(super) type PartlyRemovedOrphans = BTreeMap<FileNumber, Rc<BTreeSet<u64>>>;
 
 impl<M: Machine> Tree<M> {
-    /// Removes or renames a name, and removes the contents of the file that loses its last name. A file that replaces
-    /// another is flushed first, so that a crash leaves the contents of one of them.
+    /// Removes or renames a name, and removes the contents of the file that loses its last name. If a file replaces
+    /// another one, it is flushed first, so that after a crash the contents of one of the two are complete.
     ///
     /// # Errors
     /// Fails if the operation is refused, or if the replacing file cannot be flushed. A failure to remove contents is
-    /// no error: they are orphans, and are removed later.
+    /// not an error: the files remain orphans, and their contents are removed later.
     pub async fn unname(&self, operation: TreeOperation) -> Result<()> {
         if let TreeOperation::Rename { from, to, mode: RenameMode::Replace } = &operation {
             self.flush_to_media_before(from, to).await?;
@@ -61,10 +62,10 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Flushes the file at `from` to stable storage, if `to` exists.
+    /// If `to` exists, flushes the file at `from` to stable storage.
     async fn flush_to_media_before(&self, from: &Location, to: &Location) -> Result<()> {
         let look = |at: &Location| TreeOperation::Look { at: at.clone(), follow: false };
-        // Ignore errors of the names: the rename reports them.
+        // Ignore errors of the lookups: the rename reports them.
         let replaced = self.inode(look(to)).await;
         if !replaced.is_ok_and(|inode| inode.layout().is_some()) {
             return Ok(());
@@ -75,8 +76,8 @@ impl<M: Machine> Tree<M> {
         flushed.and(closed)
     }
 
-    /// Removes the contents of a file, if given, in the background. `crashes` is the value of
-    /// [`crashes`](Self::crashes) before the request to the metadata server.
+    /// If a file is given, removes its contents in the background. `crashes` is the value of [`crashes`](Self::crashes)
+    /// before the request to the metadata server.
     pub(super) fn remove_orphan(&self, number: Option<FileNumber>, crashes: u64) {
         let Some(number) = number else { return };
         self.inner.orphans.borrow_mut().push(OrphanFile { number, crashes });
@@ -101,7 +102,7 @@ impl<M: Machine> Tree<M> {
         });
     }
 
-    /// Waits for more removals to join the batch, unless a caller waits for these.
+    /// Waits so that more removals can join the batch, unless a caller waits for the removals in it.
     async fn gather(&self) {
         if self.inner.awaited.is_empty() {
             let end = self.machine().now() + GATHERED_FOR;
@@ -116,9 +117,9 @@ impl<M: Machine> Tree<M> {
         self.inner.removing.none().await;
     }
 
-    /// Removes the contents of orphans, and then their records. Returns the number of orphans removed completely. An
-    /// orphan with contents on missing disks remains. Files that may have their names again, or are open here, are
-    /// skipped.
+    /// Removes the contents of orphans, and then their records. Returns the number of orphans whose contents were
+    /// removed completely. An orphan with contents on missing disks remains. Files that may have their names again are
+    /// skipped, and so are files that this client has open.
     async fn remove_contents(&self, orphans: &[OrphanFile]) -> Result<u64> {
         self.flush_names(ReportedLosses::Nobody).await?;
         let crashes = self.crashes();
@@ -132,7 +133,7 @@ impl<M: Machine> Tree<M> {
         for &file in &files {
             self.cache().give_up_numbered(file).await;
         }
-        // Contents on a failed disk remain, as on a missing one.
+        // Contents on a failed disk remain, as they do on a missing disk.
         let reached = self.cache().client().remove_numbered_partly(&files).await.found;
         let disks = reached.iter().copied().collect();
         match self.perform(TreeOperation::Forget { numbers: numbers.clone(), disks }).await? {
@@ -153,14 +154,14 @@ impl<M: Machine> Tree<M> {
         described.into_iter().filter_map(|(_, identities)| identities.ok()).flatten().flatten().collect()
     }
 
-    /// Removes the contents of all orphans, as far as they may be on available disks. Returns the number of orphans
+    /// Removes the contents of all orphans from all available disks. Returns the number of orphans whose contents were
     /// removed completely.
     ///
     /// # Errors
     /// Fails if the metadata server does not answer.
     pub async fn remove_orphans(&self) -> Result<u64> {
         let (mut after, mut removed) = (FileNumber(0), 0);
-        // Start an empty map, so that files no longer listed are dropped from it.
+        // Begin with an empty map, so that files that are no longer listed are dropped from it.
         let partly_gone = self.inner.partly_gone.take();
         let there = if partly_gone.is_empty() { BTreeSet::new() } else { self.disks_there().await };
         loop {

@@ -1,7 +1,8 @@
-//! Publishing: writes that no caller flushes are sent to the I/O nodes, and then reported to the metadata server.
-//! Clients that ask for the file then see its new size and version.
+//! Publishing: writes that no caller flushes are sent to the I/O nodes and then reported to the metadata server. After
+//! that, clients that ask for the attributes of the file get its new size and version.
 //!
-//! - Appends are published at once, in the background: a client with the next range waits until they are reported.
+//! - Appends are published immediately, in the background: the client that has been assigned the next range waits until
+//!   they are reported.
 //! - Other writes are published when the oldest of them has waited for [`PageCacheSettings::send_parts_after`].
 //! - A failure is reported by the next flush or close, as any failure of a background write.
 //!
@@ -38,7 +39,7 @@ impl<M: Machine> Tree<M> {
 }
 
 async fn publish<M: Machine>(tree: Weak<TreeInner<M>>, state: Rc<TreeFileState>) {
-    // The last close takes this permit, too: a handle that is created here is dropped before.
+    // The last close takes this permit, too. So a handle that is created here is dropped before the last close.
     let _turn = state.reporting.take().await;
     state.is_to_be_published.set(false);
     let Some(inner) = tree.upgrade().filter(|_| state.handles.get() > 0) else { return };

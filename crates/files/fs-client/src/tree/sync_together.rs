@@ -7,8 +7,9 @@
 //!  all      barrier: inode from the metadata server
 //! ```
 //!
-//! So even with many members a single one asks the I/O nodes. A member whose data other incarnations have accepted
-//! flushes them itself: some of its data may be lost, and only the writer can detect that.
+//! So even if there are many members, only one of them sends requests to the I/O nodes. If a member's data were
+//! accepted by other incarnations than those that the first member flushes, the member flushes its data itself: some of
+//! them may be lost, and only the writer can detect that.
 
 use machine::Machine;
 
@@ -18,11 +19,11 @@ use crate::error::Result;
 use crate::pages::PagesMark;
 
 impl<M: Machine> OpenTreeFile<M> {
-    /// Blocks until all writes of the team's members are on stable storage, and the namespace with them. Afterwards
-    /// this member reads the writes of the others.
+    /// Blocks until all writes of the team's members and the namespace are on stable storage. Later reads by this
+    /// member see the writes of the others.
     ///
     /// # Errors
-    /// Fails as [`sync`](Self::sync) does, for any member's failure.
+    /// Fails as [`sync`](Self::sync) does, if any member fails.
     pub async fn sync_together(&self, turn: &TeamTurn<'_, M>) -> Result<()> {
         let sent = self.flush().await;
         let mark = self.paged().unflushed();
@@ -37,7 +38,7 @@ impl<M: Machine> OpenTreeFile<M> {
         match (flushed, entered) {
             (Ok(_), Ok(inodes)) => self.synced_by_first(turn, mark, &inodes[0]).await,
             (Ok(_), Err(error)) => {
-                // Report this member's losses now. Writes that the first member could not flush stay recorded as
+                // Report this member's losses now. Writes that the first member could not flush remain recorded as
                 // unflushed.
                 self.flush_to_media().await.and(Err(error))
             }
@@ -45,8 +46,8 @@ impl<M: Machine> OpenTreeFile<M> {
         }
     }
 
-    /// Flushes as the first member: all stripes if any member has unflushed writes. Returns the flushed file's encoded
-    /// inode.
+    /// Performs the first member's part: flushes all stripes if any member has unflushed writes. Returns the encoded
+    /// inode of the file.
     async fn sync_for_all(&self, runs: &[u64]) -> Result<Vec<u8>> {
         // All members have reported their writes to the metadata server before the barrier.
         self.attributes().await?;

@@ -1,7 +1,8 @@
-//! This client's unflushed changes to names and inodes, and their possible losses.
+//! This client's unflushed changes to names and inodes, and their losses.
 //!
-//! The metadata server answers before a change is on its medium. Each answer has the incarnation of the server's store.
-//! So a client that flushes detects a crash since its changes: changes of the earlier incarnation may then be lost.
+//! The metadata server answers before a change is on its medium. Each answer contains the incarnation of the server's
+//! store. So a client that flushes can detect that the store has crashed since the client's changes: changes that an
+//! earlier incarnation made may be lost.
 
 use std::cell::RefCell;
 
@@ -14,22 +15,22 @@ use crate::protocol::{Flushing, Reply, Request};
 use crate::unexpected;
 use crate::write_stamps::{Durability, Unflushed};
 
-/// Limit of files and directories whose changes are remembered. A loss of changes to older ones is reported only by a
-/// flush of all names.
+/// Maximum number of files and directories whose changes are recorded. If there are more, the oldest records are
+/// dropped. The loss of a change without a record is reported only by a flush of all names.
 const NUMBERS_MAX: usize = 16 * 1024;
 
-/// Changes not known to be on the medium.
+/// Changes that may not be on the medium yet.
 #[derive(Default)]
 pub(super) struct UnflushedNames {
-    /// Incarnations of the metadata server's store, which differ from those of its node.
+    /// Incarnations of the metadata server's store. They are different from the incarnations of its node.
     durability: Durability,
-    /// Changes of any name.
+    /// Changes to any names.
     all: RefCell<Unflushed<()>>,
-    /// Changes of each file and directory.
+    /// Changes by file or directory.
     by_number: RefCell<Unflushed<FileNumber>>,
 }
 
-/// Losses that a flush reports.
+/// The losses that a flush reports.
 #[derive(Clone, Copy)]
 pub(super) enum ReportedLosses {
     /// No losses.
@@ -41,7 +42,7 @@ pub(super) enum ReportedLosses {
 }
 
 impl UnflushedNames {
-    /// Records a change by an incarnation of the metadata server's store.
+    /// Records a change made by an incarnation of the metadata server's store.
     fn note(&self, metadata_server: NodeId, run: u64, numbers: impl Iterator<Item = FileNumber>) {
         let stamp = self.durability.accepted(metadata_server, run, 0);
         self.all.borrow_mut().note((), stamp, &self.durability);
@@ -70,15 +71,16 @@ impl<M: Machine> Tree<M> {
     /// Flushes all changes to names to stable storage.
     ///
     /// # Errors
-    /// Fails if the metadata server cannot flush; once with [`Error::NamesLost`] if it has lost changes of this client.
+    /// Fails if the metadata server cannot flush. Fails once with [`Error::NamesLost`] if the metadata server has lost
+    /// changes of this client.
     pub async fn flush(&self) -> Result<()> {
         self.flush_names(ReportedLosses::All).await
     }
 
-    /// Flushes as [`flush`](Self::flush) does, and reports only losses of one file or directory.
+    /// Flushes as [`flush`](Self::flush) does, but reports only the losses of one file or directory.
     ///
     /// # Errors
-    /// Fails as [`flush`](Self::flush) does, as far as the file or directory is concerned.
+    /// Fails as [`flush`](Self::flush) does, but only for losses of this file or directory.
     pub async fn flush_of(&self, number: FileNumber) -> Result<()> {
         self.flush_names(ReportedLosses::One(number)).await
     }
@@ -100,13 +102,14 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Returns the number of times that earlier answers of the metadata server may have been undone: by a disconnect,
-    /// or by a new incarnation of its store.
+    /// Returns the number of events after which earlier answers of the metadata server may no longer hold: disconnects,
+    /// and new incarnations of its store.
     pub(super) fn crashes(&self) -> u64 {
         self.disconnects() + self.inner.unflushed_names.durability.new_runs(self.metadata_server())
     }
 
-    /// Records the incarnation of the metadata server's store in an answer, and the change made, if it needs a flush.
+    /// Records the incarnation of the metadata server's store in an answer, and the change that was made, if it must be
+    /// flushed.
     pub(super) fn note_change(&self, change: Change, answer: &TreeAnswer, directories: &[Inode], run: u64) {
         let (metadata_server, unflushed) = (self.metadata_server(), &self.inner.unflushed_names);
         unflushed.durability.note_incarnation(metadata_server, run, 0);
@@ -120,10 +123,10 @@ impl<M: Machine> Tree<M> {
     }
 }
 
-/// Change by a request.
+/// The change that a request makes.
 #[derive(Clone, Copy)]
 pub(super) enum Change {
-    /// Nothing whose loss matters.
+    /// No change, or a change whose loss does no harm.
     Nothing,
     /// The file with this number, if known, and the directories in the answer.
     Of(Option<FileNumber>),
@@ -134,7 +137,7 @@ impl Change {
         match request {
             Request::CloseFile { number, written: Some(_), .. } => Change::Of(Some(*number)),
             Request::Tree { operation, .. } => match &**operation {
-                // After a loss they would be orphans again.
+                // If this change is lost, the files are orphans again, and are removed later.
                 TreeOperation::Forget { .. } => Change::Nothing,
                 operation if operation.only_reads() => Change::Nothing,
                 operation => Change::Of(operation.number()),
@@ -159,7 +162,7 @@ mod tests {
         names.note(METADATA_SERVER, 7, [ONE, OTHER].into_iter());
         flush(7);
         names.note(METADATA_SERVER, 7, [OTHER].into_iter());
-        // The first change is lost, whichever incarnation made the last one.
+        // The first change is lost, no matter which incarnation made the last change.
         names.note(METADATA_SERVER, 8, [OTHER].into_iter());
         flush(8);
         assert!(!names.take_lost(ReportedLosses::Nobody) && !names.take_lost(ReportedLosses::One(ONE)));

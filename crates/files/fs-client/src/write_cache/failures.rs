@@ -1,7 +1,7 @@
-//! Failures of a member's flushes, and their reports.
+//! Records failures of a member's flushes, and reports them.
 //!
-//! Each caller that waits for a flush gets the result of that flush. Otherwise a failure is reported once, unless a
-//! later flush covers the data left in the logs.
+//! Each caller that waits for a flush gets the result of that flush. A failure that no caller waits for is reported
+//! once, unless a later flush has written the data that remained in the logs.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,21 +12,22 @@ use crate::protocol::FileId;
 /// The failures of a member's flushes.
 #[derive(Default)]
 pub(super) struct FlushFailures {
-    /// Failures of flushes that no later flush covers, by the numbers of the flushes.
+    /// Failures of flushes whose data no later flush has written, by the numbers of the flushes.
     of_flushes: RefCell<BTreeMap<u32, Failure>>,
     /// The first unreported failure.
     unreported: RefCell<Option<Failure>>,
-    /// Unreported reason why some data will never be flushed.
+    /// Reason why some data will never be flushed, if it is not yet reported.
     given_up: RefCell<Option<Box<Error>>>,
 }
 
-/// A failure of a flush of one file, or of all.
+/// A failure of a flush of one file or of all files.
 struct Failure {
     file: Option<FileId>,
     error: Box<Error>,
 }
 
-/// Limit of failures kept by flush number. Small, because a waiting caller reads the result when the flush completes.
+/// Maximum number of failures that are kept by flush number. It can be small, because a waiting caller reads the result
+/// when the flush completes.
 const KEPT_MAX: usize = 16;
 
 impl FlushFailures {
@@ -43,7 +44,7 @@ impl FlushFailures {
     /// Records that a flush could not start.
     pub(super) fn note_unreported(&self, file: Option<FileId>, error: &Error) {
         let mut unreported = self.unreported.borrow_mut();
-        // A failure of all files takes precedence: a flush of one file does not cover it.
+        // A failure of all files takes precedence, because a flush of one file does not clear it.
         if unreported.as_ref().is_none_or(|unreported| unreported.file.is_some() && file.is_none()) {
             *unreported = Some(Failure { file, error: Box::new(error.clone()) });
         }
@@ -61,12 +62,12 @@ impl FlushFailures {
         self.given_up.borrow_mut().get_or_insert(why);
     }
 
-    /// Drops the flush numbers, because numbering restarts.
+    /// Drops the flush numbers, because the numbering starts again.
     pub(super) fn forget_numbers(&self) {
         self.of_flushes.borrow_mut().clear();
     }
 
-    /// Returns the result of completed flush `number`. Success if a later flush covered the same files.
+    /// Returns the result of the completed flush `number`. This is success if a later flush has written the same files.
     pub(super) fn outcome_of(&self, number: u32) -> Result<()> {
         let of_flushes = self.of_flushes.borrow();
         of_flushes.get(&number).map_or(Ok(()), |failure| Err(failure.error.clone()))
@@ -77,7 +78,7 @@ impl FlushFailures {
         self.unreported.borrow().is_some() || self.given_up.borrow().is_some()
     }
 
-    /// Fails, once, if data were discarded, for a caller whose other data have all been flushed.
+    /// Fails once if data were discarded. For a caller whose remaining data have all been flushed.
     pub(super) fn report_given_up(&self) -> Result<()> {
         self.given_up.borrow_mut().take().map_or(Ok(()), Err)
     }

@@ -5,28 +5,31 @@
 //!  data        | bytes of the first write | of the second | ...
 //! ```
 //!
-//! A write needs no lookup and overwrites nothing: the flush sorts the entries.
+//! A write needs no lookup and overwrites no data, because the flush sorts the entries.
 
 use layout::Striping;
 
 use crate::directory::Entry;
 
-/// Memory of an entry in bytes: file, time, offset, length, and a word to find it by (ENWRICH report, section 5.1).
+/// Memory of an entry in bytes. It is for the file, time, offset and length, and for a word used for lookups (ENWRICH
+/// report, section 5.1).
 pub const ENTRY_BYTES: u64 = 24;
 
-/// Division of a write cache's memory between data and the directory that describes them.
+/// Division of a write cache's memory between the data and the directory that describes them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Division {
-    /// A fixed fraction is the directory's, and the rest the data's: the cache is full when either is.
+    /// The directory has a fixed fraction of the memory, and the data have the rest. The cache is full when one of the
+    /// two is full.
     Fixed {
-        /// The directory's fraction, more than 0 and less than 1.
+        /// Fraction of the memory that the directory has, more than 0 and less than 1.
         directory: f64,
     },
-    /// Data grow from one end and the directory from the other: the cache is full when they meet.
+    /// The data grow from one end of the memory, and the directory from the other end. The cache is full when they
+    /// meet.
     Shared,
 }
 
-/// The full section of a write cache.
+/// The section of a write cache that is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// The written bytes.
@@ -35,15 +38,15 @@ pub enum Section {
     Directory,
 }
 
-/// Limit of entries in a log: one I/O node may receive all entries of all members together.
+/// Maximum number of entries in a log. It is limited because one I/O node may receive all entries of all members.
 const ENTRIES_MAX: u64 = 1 << 18;
 
-/// Writes to some files since the last flush.
+/// The writes since the last flush.
 pub(super) struct Log {
     division: Division,
-    /// Offset of its data in the cache's memory.
+    /// Offset of the log's data in the cache's memory.
     base: u64,
-    /// Memory for data and directory together, in bytes.
+    /// Memory for the data and the directory together, in bytes.
     bytes: u64,
     data_bytes: u64,
     count: u64,
@@ -60,7 +63,7 @@ impl Log {
         self.count == 0
     }
 
-    /// Returns the fullness of the fuller section, from 0 to 1.
+    /// Returns the used fraction of the fuller section, from 0 to 1.
     pub(super) fn fullness(&self) -> f64 {
         let of_entries = self.count as f64 / self.entries_capacity().max(1) as f64;
         let of_data = match self.division {
@@ -70,7 +73,7 @@ impl Log {
         of_entries.max(of_data)
     }
 
-    /// Returns the maximum memory of the data, in bytes.
+    /// Returns the maximum memory for data, in bytes.
     pub(super) fn data_capacity(&self) -> u64 {
         match self.division {
             Division::Fixed { directory } => self.bytes - (self.bytes as f64 * directory) as u64,
@@ -105,12 +108,12 @@ impl Log {
         }
     }
 
-    /// Returns the number of bytes to write next, out of `bytes` bytes at `offset` of a file. These are all, if they
-    /// fit, and otherwise those up to the last block boundary that fits, so that no block is written twice. If not even
-    /// an empty log could hold the first block, returns all free space.
+    /// Returns the number of bytes to write next, out of `bytes` bytes at `offset` of a file. If not all of them fit,
+    /// these are the bytes up to the last block boundary that fits, so that no block is written twice. If even an empty
+    /// log could not hold the first block, these are as many bytes as fit.
     ///
     /// # Errors
-    /// Fails with the full section.
+    /// Fails with the section that is full.
     pub(super) fn room_for(&self, striping: Striping, offset: u64, bytes: u64) -> Result<u64, Section> {
         if let Some(full) = self.full() {
             return Err(full);
@@ -151,7 +154,7 @@ impl Log {
         self.data_bytes
     }
 
-    /// Drops the entries of the file of this index. Their data's space is reused only when the log is empty.
+    /// Drops the entries of the file of this index. The space of their data is not reused until the log is empty.
     pub(super) fn forget(&mut self, file: usize) {
         if let Some(entries) = self.entries.get_mut(file) {
             self.count -= entries.len() as u64;
@@ -204,7 +207,7 @@ mod tests {
         flushes + 1
     }
 
-    /// ENWRICH report, section 5.1, and values that follow from the sizes in figure 6.
+    /// The expected values are from the ENWRICH report, section 5.1, or follow from the sizes in its figure 6.
     #[test]
     fn the_number_of_flushes_agrees_with_the_report() {
         let mib = 1 << 20;
@@ -236,8 +239,8 @@ mod tests {
     }
 
     proptest! {
-        /// Data and directory together stay within the memory, each entry's data lie behind those before it, and an
-        /// empty log always has space for some bytes.
+        /// The data and the directory together stay within the memory, the data of each entry follow those of the entry
+        /// before it, and an empty log always has space for some bytes.
         #[test]
         fn a_log_stays_within_its_memory(
             writes in prop::collection::vec((0u64..5000, 1u64..3000), 1..60),

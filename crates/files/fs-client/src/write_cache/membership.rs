@@ -1,4 +1,4 @@
-//! Membership of a job: the coordinator records the members, and they enter its barriers.
+//! Membership in a job. One I/O node, the coordinator, keeps the list of members. The members meet there at barriers.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -13,10 +13,10 @@ use crate::{Client, unexpected};
 /// Reason why a member requests a flush.
 #[derive(Clone, Copy)]
 pub(super) enum Reason {
-    /// A caller or the timer requests it, of one file or of all.
+    /// A caller or the timer requested a flush of one file, or of all files.
     Asked(Option<FileId>),
-    /// The member's log is full. The flush may wait for the other members, so that all flush the same extent of shared
-    /// files.
+    /// The member's log is full. The coordinator delays this flush until the logs of the other members are full too (or
+    /// a time limit ends), so that all of them flush the same range of a shared file.
     Room,
 }
 
@@ -30,9 +30,9 @@ impl Reason {
     }
 }
 
-/// A client's membership of a job.
+/// A client's membership in a job.
 pub(super) struct Membership<M: Machine> {
-    /// The I/O node that keeps the membership.
+    /// The I/O node that keeps the list of members.
     coordinator: NodeId,
     job: String,
     member: String,
@@ -41,7 +41,7 @@ pub(super) struct Membership<M: Machine> {
 }
 
 impl<M: Machine> Membership<M> {
-    /// Joins a job. Also returns the number of flushes that the job has begun.
+    /// Joins a job. Returns the membership, and the number of flushes that the job has begun so far.
     pub(super) async fn begin(client: &Client<M>, job: &str, member: &str) -> Result<(Self, u32)> {
         let coordinator = client.coordinator();
         let (job, member) = (job.to_owned(), member.to_owned());
@@ -50,7 +50,7 @@ impl<M: Machine> Membership<M> {
         Ok((membership, flushes))
     }
 
-    /// Rejoins the job. Returns the number of flushes that it has begun.
+    /// Rejoins the job. Returns the number of flushes that the job has begun so far.
     pub(super) async fn renew(&self, client: &Client<M>) -> Result<u32> {
         let (job, member) = (self.job.clone(), self.member.clone());
         let request = Request::Join { job, member, io_nodes: client.number_of_io_nodes() };
@@ -63,17 +63,17 @@ impl<M: Machine> Membership<M> {
         }
     }
 
-    /// Returns the I/O node that keeps the membership.
+    /// Returns the I/O node that keeps the list of members.
     pub(super) fn coordinator(&self) -> NodeId {
         self.coordinator
     }
 
-    /// Returns the group of the members.
+    /// Returns the number of the group that the members form.
     pub(super) fn group(&self) -> u64 {
         self.group.get()
     }
 
-    /// Requests a flush by all members. Returns its number, which is at least `flush`.
+    /// Requests that all members flush. Returns the number of the flush that they take part in: `flush` or a later one.
     pub(super) async fn gather(&self, client: &Client<M>, flush: u32, reason: Reason) -> Result<u32> {
         let group = self.group();
         let request = match reason {
@@ -86,7 +86,8 @@ impl<M: Machine> Membership<M> {
         }
     }
 
-    /// Leaves the job. A coordinator that restarted or disconnected does not know this member any more.
+    /// Leaves the job. If the coordinator has restarted or disconnected, it has forgotten this member. That is not an
+    /// error.
     pub(super) async fn end(&self, client: &Client<M>) -> Result<()> {
         match self.ask(client, Request::Leave { group: self.group() }).await {
             Err(error) if !error.is_restart() => Err(error),
@@ -100,10 +101,10 @@ impl<M: Machine> Membership<M> {
     }
 }
 
-/// The barriers of the members of a job at one flush.
+/// The barriers that the members of a job enter during one flush.
 pub(super) struct FlushBarriers<'a, M: Machine> {
     membership: &'a Membership<M>,
-    /// Sequence number of the next barrier: each flush has two.
+    /// Sequence number of the next barrier. Each flush has two barriers.
     next: Cell<u32>,
     /// Called when all members have entered a barrier.
     on_barrier: &'a dyn Fn(),

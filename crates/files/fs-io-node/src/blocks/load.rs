@@ -1,4 +1,4 @@
-//! Reading blocks from their disks into the cache.
+//! Reads blocks from their disks into the cache.
 
 use std::ops::Range;
 
@@ -48,14 +48,14 @@ impl<M: Machine> Blocks<M> {
         self.load(stripe, place, user).await
     }
 
-    /// Reads the block from its disk. Bytes that are valid in the cache, or are written during the read, take
+    /// Reads the block from its disk. Bytes that are valid in the cache, or that clients write during the read, take
     /// precedence.
     async fn load(&self, stripe: &OpenStripe, place: CacheSlot, user: DiskUser) -> Result<(), Box<Failure>> {
         let (key, own) = {
             let mut cache = self.cache.borrow_mut();
             let block = cache.block(place);
             block.loading = true;
-            // A partly written block keeps its buffer; the disk's bytes go into another one.
+            // A partly written block keeps its buffer; the disk's bytes are read into another buffer.
             let own = if block.valid.is_empty() { block.buffer.take() } else { None };
             (block.key, own)
         };
@@ -67,7 +67,7 @@ impl<M: Machine> Blocks<M> {
             .machine
             .contain("reading a block", self.read_disk(stripe, key.block * stripe.block_bytes(), into, user));
         let outcome = read.await.flatten();
-        // A failed read has consumed its buffer: the block gets a new one.
+        // A failed read has consumed its buffer, so the block gets a new one.
         let has_none = outcome.is_err() && self.cache.borrow_mut().block(place).buffer.is_none();
         let empty = if has_none { Some(self.buffers.take(stripe.block_bytes()).await) } else { None };
         let mut cache = self.cache.borrow_mut();

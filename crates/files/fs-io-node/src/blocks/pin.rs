@@ -1,4 +1,4 @@
-//! Finding a block in the cache, or a slot for it.
+//! Finds a block in the cache, or a slot for the block.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::cache::{BlockKey, CacheSlot};
 use crate::open_stripe::OpenStripe;
 use crate::schedule::Urgency;
 
-/// A block in use, until this is dropped.
+/// Pin of a block: the block is in use until the pin is dropped.
 pub(super) struct PinnedBlock<'a, M: Machine> {
     blocks: &'a Blocks<M>,
     pub(super) place: CacheSlot,
@@ -22,12 +22,12 @@ impl<M: Machine> Drop for PinnedBlock<'_, M> {
 }
 
 impl<M: Machine> Blocks<M> {
-    /// Wraps the block in this slot, which has been pinned.
+    /// Returns the pin of the block in this slot, which the caller has pinned in the cache.
     pub(super) fn pinned(&self, place: CacheSlot) -> PinnedBlock<'_, M> {
         PinnedBlock { blocks: self, place }
     }
 
-    /// Finds the block, or a slot for it, and pins it. Demand tasks waiting for a slot are woken before
+    /// Finds the block, or a slot for the block, and pins the block. Demand tasks waiting for a slot are woken before
     /// background tasks.
     pub(super) async fn pin(
         self: &Rc<Self>,
@@ -42,8 +42,8 @@ impl<M: Machine> Blocks<M> {
                 return PinnedBlock { blocks: self, place };
             }
             if self.cache.borrow_mut().make_room() {
-                // Replies in flight still hold the memory of evicted blocks. Wait for memory in FIFO order
-                // and keep it, or later requests overtake this one.
+                // Replies in flight can still hold the memory of evicted blocks. Wait for memory in FIFO order and keep
+                // it; otherwise later requests would overtake this one.
                 let buffer = self.buffers.take(stripe.block_bytes()).await;
                 let mut cache = self.cache.borrow_mut();
                 if !cache.contains(key) && cache.make_room() {
@@ -51,11 +51,11 @@ impl<M: Machine> Blocks<M> {
                 }
                 continue;
             }
-            // All blocks are in use or dirty: have the dirty ones written.
+            // All blocks are in use or dirty, so start to write the dirty blocks.
             if !self.start_writing_all().await {
                 room.wait().await;
             }
-            // Then check again: a slot freed in the meantime has woken only tasks that were waiting already.
+            // Then check again: a slot that became free in the meantime has woken only tasks that were already waiting.
         }
     }
 
@@ -65,14 +65,13 @@ impl<M: Machine> Blocks<M> {
         self.room_in_background.wake_all();
     }
 
-    /// Puts an empty block into the cache, if a slot and memory are free now or can be taken from idle
-    /// blocks.
+    /// Puts an empty block into the cache, if a slot and memory are free, or can be taken from idle blocks.
     pub(super) fn try_insert(&self, stripe: &OpenStripe, key: BlockKey) -> Option<CacheSlot> {
         let mut cache = self.cache.borrow_mut();
         if !cache.make_room() {
             return None;
         }
-        // An evicted block frees no memory yet if an answer still holds it.
+        // An evicted block releases no memory yet if an unsent answer still holds the memory.
         while self.buffers.free_bytes() < stripe.block_bytes() && cache.push_out() {}
         let buffer = self.buffers.try_take(stripe.block_bytes())?;
         Some(cache.insert(key, buffer))

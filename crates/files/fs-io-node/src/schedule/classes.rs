@@ -1,4 +1,4 @@
-//! Demand requests before all background requests.
+//! Serves demand requests before all background requests.
 
 use super::{DiskRequest, DiskSchedule, Number, Position, Urgency};
 
@@ -6,13 +6,13 @@ use super::{DiskRequest, DiskSchedule, Number, Position, Urgency};
 pub(super) trait Line {
     fn push(&mut self, request: DiskRequest, number: Number);
 
-    /// Takes out the request to serve next, with the arm at `arm`.
+    /// Removes the request to serve next, with the arm at `arm`, and returns it.
     fn pop(&mut self, arm: Position) -> Option<(DiskRequest, Number)>;
 
     fn is_empty(&self) -> bool;
 
-    /// Takes out the requests at `position`, except write-behind requests that are not admitted to a sweep
-    /// yet.
+    /// Removes the requests at `position`, except write-behind requests that are not yet admitted to a sweep, and
+    /// returns them.
     fn take_at(&mut self, position: Position) -> Vec<(DiskRequest, Number)>;
 
     fn remove(&mut self, number: Number);
@@ -60,7 +60,7 @@ impl<L: Line> DiskSchedule for Classes<L> {
     }
 
     fn remove(&mut self, number: Number) {
-        // The request may have been promoted.
+        // Look in both queues, since the request may have been promoted.
         self.demand.remove(number);
         self.background.remove(number);
     }

@@ -1,11 +1,11 @@
 //! Read-priority: any read before any write, each kind in order of arrival.
 //!
-//! No caller waits for a write-behind, so reads may pass it. Endless reads would keep a write waiting
-//! forever, unless the number of reads that may pass it is limited.
+//! No caller waits for a write-behind, so reads can overtake it. With endless reads a write would wait for ever, unless
+//! the number of reads that overtake it is limited.
 //!
-//! No read returns older data because of this: a dirty block stays in the cache until it is written. A read
-//! of that block gets it from there, or puts the dirty bytes over the bytes from the disk
-//! (`fs-io-node/src/blocks/load.rs`). Operations that bypass the cache have dirty blocks written first.
+//! No read returns older data because of this order: a dirty block stays in the cache until it is written. A read of
+//! this block returns the cached block, or merges the dirty bytes into the bytes from the disk
+//! (`fs-io-node/src/blocks/load.rs`). Operations that bypass the cache first wait until dirty blocks are written.
 
 use super::classes::Classes;
 use super::fifo::Fifo;
@@ -17,14 +17,14 @@ use crate::protocol::Direction;
 pub(super) struct ReadPriority {
     reads: Classes<Fifo>,
     writes: Classes<Fifo>,
-    /// Number of reads that have passed the next write.
+    /// Number of reads that have overtaken the next write.
     passed: usize,
-    /// Limit of reads that may pass a write, if there is one.
+    /// Maximum number of reads that overtake a write, if limited.
     most: Option<usize>,
 }
 
 impl ReadPriority {
-    /// Creates an empty queue in which at most `most` reads pass a write.
+    /// Creates an empty queue in which at most `most` reads overtake a write.
     pub(super) fn new(most: Option<usize>) -> Self {
         let queue = || Classes::of(Fifo::default);
         ReadPriority { reads: queue(), writes: queue(), passed: 0, most }
@@ -54,7 +54,7 @@ impl DiskSchedule for ReadPriority {
     }
 
     fn pop(&mut self, arm: Position) -> Option<(DiskRequest, Number)> {
-        // The write that reads have passed may have been removed since.
+        // The write that reads have overtaken may have been removed since.
         self.pop_read(arm).or_else(|| self.pop_write(arm)).or_else(|| self.pop_read(arm))
     }
 

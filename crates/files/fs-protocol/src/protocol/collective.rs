@@ -1,4 +1,4 @@
-//! Requests that move the data of several nodes, or of many extents, at once.
+//! Requests that transfer the data of several nodes, or of many extents, at once.
 
 use crate::settings::CollectiveMethod;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{FileId, MemoryId};
 
-/// A disk-directed request: one for a whole collective operation.
+/// A disk-directed request: a single request for a whole collective operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Collective {
     /// The file.
@@ -42,18 +42,18 @@ pub struct Listed {
     pub members: Vec<u64>,
 }
 
-/// Selected bytes of a file, with their place in the client's memory, where they are contiguous.
+/// Selected bytes of a file, and their place in the client's memory, in which they are contiguous.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedPart {
     /// Offset in bytes within the memory.
     pub at: u64,
     /// The selected bytes.
     pub selection: Selection,
-    /// Stripes of the I/O node that the selection may touch; each must be open there.
+    /// Stripes of the I/O node that the selection may touch; each must be open at the I/O node.
     pub stripes: Vec<u32>,
 }
 
-/// Selection of a group member, sent to an I/O node. It replaces selections for an earlier operation of the
+/// Selection of a group member, sent to an I/O node. It replaces the member's selection for an earlier operation of the
 /// same group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selecting {
@@ -61,8 +61,8 @@ pub struct Selecting {
     pub memory: MemoryId,
     /// The file.
     pub file: FileId,
-    /// Number of parts sent to the I/O node: at least one, which is empty if the I/O node has no selected
-    /// bytes.
+    /// Number of parts that are sent to the I/O node: at least one. If the I/O node has no selected bytes, the only
+    /// part is empty.
     pub parts: u32,
     /// One of these parts.
     pub part: SelectedPart,
@@ -83,20 +83,20 @@ pub struct Selected {
     pub to_media: bool,
     /// The memory of all participants.
     pub memory: MemoryId,
-    /// The clients whose selections are moved.
+    /// The clients whose selections are transferred.
     pub selectors: Selectors,
 }
 
-/// The clients whose selections an operation moves.
+/// The clients whose selections an operation transfers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selectors {
     /// The nodes of a group, in order; each has [sent](Selecting) its selection.
     Members(Vec<u64>),
-    /// The sender of the request alone.
+    /// Only the sender of the request.
     Asker(SelectedPart),
 }
 
-/// The direction in which data move.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
     /// From the disks to the compute nodes.
@@ -110,7 +110,7 @@ pub enum Direction {
 pub enum TeamStep {
     /// A barrier with an exchange of the members' contributions.
     Barrier,
-    /// A movement of data.
+    /// A transfer of data.
     Move {
         /// Direction of the data.
         direction: Direction,

@@ -7,8 +7,8 @@ use super::encoding::{decode, encode};
 use super::reply::Reply;
 use super::request::Request;
 
-/// The version of the protocol. Other versions are refused. A change gets a [feature](crate::Features)
-/// instead of a new version wherever nodes can work without it.
+/// The version of the protocol. Other versions are refused. If nodes can work without a change, the change gets a
+/// [feature](crate::Features) instead of a new version.
 pub const VERSION: u8 = 22;
 
 const FRAME_MAGIC: [u8; 2] = *b"SF";
@@ -23,7 +23,7 @@ pub enum Frame {
 }
 
 impl Frame {
-    /// Returns the header that carries this frame.
+    /// Returns the header with this frame.
     pub fn encode(&self) -> Vec<u8> {
         encode(FRAME_MAGIC, VERSION, self)
     }

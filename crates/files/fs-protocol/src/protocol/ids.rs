@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Identifies a file for its whole life, independent of its names; drawn at random by its creator.
+/// Identifies a file as long as it exists, independent of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId(pub u64);
 
 /// Memory that a compute node has opened to other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum MemoryId {
-    /// For the duration of a collective operation.
+    /// Opened for the duration of a collective operation.
     Collective(CollectiveId),
-    /// For the duration of a file request of this node, by its number.
+    /// Opened for the duration of a file request of this node, with this number.
     Request(u64),
 }
 

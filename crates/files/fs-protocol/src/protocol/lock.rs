@@ -27,9 +27,9 @@ pub struct LockChange {
 pub enum LockStep {
     /// Tests if the lock is available.
     Test(LockMode),
-    /// Acquires the lock. It replaces the owner's locks on that range.
+    /// Acquires the lock. The lock replaces the owner's locks on this range.
     Set(LockMode),
-    /// Releases the owner's locks on that range.
+    /// Releases the owner's locks on this range.
     Release,
 }
 
@@ -50,12 +50,12 @@ pub enum LockAnswer {
     },
     /// The lease has ended, and all locks under it are lost.
     Lost,
-    /// The client has reached its limit of locks.
+    /// The client has the maximum number of locks.
     TooMany,
-    /// The node was started a moment ago, and clients may hold locks of its earlier incarnation: retry later.
+    /// The node was started a moment ago, and clients may hold locks from its earlier incarnation: retry later.
     NotYet,
-    /// The operation was performed, but the client must [fence](Request::Fence) leases before it relies on
-    /// the lock.
+    /// The operation was performed, but the client must [fence](Request::Fence) the leases `ended` before it uses the
+    /// lock.
     DoneAfter {
         /// The client's lease.
         lease: u64,
@@ -64,10 +64,10 @@ pub enum LockAnswer {
     },
 }
 
-/// A lock that conflicts with a requested one.
+/// A lock that conflicts with a requested lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldLock {
-    /// Owner of the lock, if it belongs to the same client.
+    /// Owner of the lock, if the owner belongs to the same client.
     pub owner: Option<u64>,
     /// Locked range of the file.
     pub range: LockRange,

@@ -21,35 +21,35 @@ pub enum Reply {
     Described {
         /// Number of disks of the I/O node.
         disks: u32,
-        /// Largest block that it can handle, in bytes.
+        /// Largest block that the I/O node can handle, in bytes.
         block_bytes_max: u64,
-        /// Its [features](crate::Features) as bits.
+        /// [Features](crate::Features) of the I/O node, as bits.
         features: u64,
     },
     /// Answer to [`Request::Examine`].
     Examined {
         /// Release of the I/O node's program.
         release: String,
-        /// Its wall-clock time in nanoseconds since 1970; `None` if it has no clock.
+        /// Wall-clock time of the I/O node in nanoseconds since 1970; `None` if it has no clock.
         date: Option<u64>,
-        /// The computer it runs on, if known.
+        /// The computer on which the I/O node runs, if known.
         computer: Option<ExaminedComputer>,
-        /// Its disks.
+        /// The disks of the I/O node.
         disks: Vec<ExaminedDisk>,
     },
     /// Answer to [`Request::Write`], [`Request::Resize`], [`Request::Flush`] and operations on
     /// [selections](Selecting), instead of [`Reply::Done`], by an I/O node that may be restarted.
     Accepted {
-        /// Incarnation of the I/O node, or the first of those that it continues: unflushed data accepted by
-        /// another incarnation are lost. To [`Flushing::Names`], the incarnation of the metadata store, as in
-        /// [`Reply::Tree`].
+        /// Incarnation of the I/O node, or the first of the incarnations that it continues: unflushed data that other
+        /// incarnations accepted are lost. In the answer to [`Flushing::Names`], the incarnation of the metadata store,
+        /// as in [`Reply::Tree`].
         run: u64,
     },
     /// Answer to [`Request::Scrub`].
     Scrubbed {
         /// Label of the stripe.
         label: Label,
-        /// Its length in bytes.
+        /// Length of the stripe in bytes.
         bytes: u64,
         /// Damaged ranges, in order.
         damage: Vec<Damage>,
@@ -58,16 +58,16 @@ pub enum Reply {
     },
     /// Answer to [`Request::MoveListed`], and to [`Request::MoveSelected`] for a group.
     Moved {
-        /// Number of blocks of each disk that took part.
+        /// Number of transferred blocks of each disk.
         blocks: Vec<u64>,
-        /// Number of bytes of members that were overwritten by a later write of another member.
+        /// Number of bytes of a member that a later write of another member overwrote.
         hidden: u64,
     },
     /// Answer to [`Request::Join`].
     Joined {
         /// The group of the job's members.
         group: u64,
-        /// Number of flushes that the group has begun: the member takes part in all later ones.
+        /// Number of flushes that the group has begun: the member takes part in all later flushes.
         flushes: u32,
     },
     /// Answer to [`Request::Gather`].
@@ -77,27 +77,27 @@ pub enum Reply {
     },
     /// Answer of an I/O node to [`Request::EnterBarrier`]: all members have entered the barrier.
     BarrierDone {
-        /// The members of a job that take part, in order; empty for a team, whose members know each other.
+        /// The members of a job that take part in the flush, in order; empty for a team, whose members know each other.
         members: Vec<u64>,
-        /// The contributions of the members of a team, by rank: a list of byte strings in postcard's
-        /// encoding, which is encoded once for all of them.
+        /// The contributions of the members of a team, by rank: a list of byte strings in postcard's encoding. The list
+        /// is encoded once for all answers.
         contributions: Vec<u8>,
     },
     /// Answer to [`RecordingStep::ReadClock`].
     RecordingClock {
-        /// Time of an event recorded now, in nanoseconds since 1970.
+        /// Time that an event recorded now has, in nanoseconds since 1970.
         unix_ns: u64,
     },
     /// Answer to [`RecordingStep::Stop`].
     Recorded {
-        /// Time 0 of the recording, in nanoseconds since 1970.
+        /// Wall-clock time at time 0 of the recording, in nanoseconds since 1970.
         zero_unix_ns: u64,
-        /// Number of bytes to fetch.
+        /// Number of bytes of the recording, to be fetched.
         bytes: u64,
     },
     /// Answer to [`RecordingStep::Fetch`].
     RecordedPart {
-        /// The next bytes of a section of a trace; empty after the last.
+        /// The next bytes of a section of a trace; empty after the last part.
         bytes: Vec<u8>,
     },
     /// Answer to [`Request::DescribeDisks`].
@@ -105,7 +105,7 @@ pub enum Reply {
         /// Identity of each disk; `None` if it can be neither read nor created.
         identities: Vec<Option<u64>>,
     },
-    /// Answer to [`Request::Attach`]: the stripes that are open now.
+    /// Answer to [`Request::Attach`]: the stripes that are now open.
     Attached {
         /// Pairs of stripe index and length in bytes, without missing stripes.
         stripes: Vec<(u32, u64)>,
@@ -115,17 +115,16 @@ pub enum Reply {
         /// Identities of the disks from which the files were removed, except for disks whose identity cannot
         /// be read.
         disks: Vec<u64>,
-        /// Reason why they were not removed from a disk.
+        /// Reason why the files were not removed from a disk, if this failed.
         failure: Option<Failure>,
     },
-    /// Answer to [`Request::ListStripes`]: the stripes of the first of the files, up to the limit of an
-    /// answer.
+    /// Answer to [`Request::ListStripes`]: the stripes of the first files, up to the maximum length of an answer.
     StripesListed {
         /// The stripes, sorted by file.
         stripes: Vec<ListedStripe>,
         /// True if more stripes follow.
         more: bool,
-        /// Reason why the stripes of a disk are missing from the list.
+        /// Reason why the stripes of a disk are missing from the list, if any are missing.
         failure: Option<Failure>,
     },
     /// Answer to [`Request::Tree`] and [`Request::CloseFile`].
@@ -134,7 +133,7 @@ pub enum Reply {
         answer: Box<TreeAnswer>,
         /// The changed directories, as in [`Performed`](namespace::Performed).
         directories: Vec<Inode>,
-        /// Incarnation of the metadata store: unflushed operations of another one may be lost.
+        /// Incarnation of the metadata store: unflushed operations of other incarnations may be lost.
         run: u64,
         /// True if the client [holds](Request::Tree) the file and another client has it open for writing.
         has_other_writers: bool,
@@ -152,8 +151,8 @@ pub enum Reply {
     Lock(LockAnswer),
     /// Answer to [`Request::FindData`].
     DataFound {
-        /// Stripe index, start and end of the first data found in each stripe, as byte offsets within the
-        /// stripe. Stripes without further data are left out.
+        /// For each stripe with further data: its index, and the start and end of the first data, as byte offsets
+        /// within the stripe.
         data: Vec<(u32, u64, u64)>,
     },
 }

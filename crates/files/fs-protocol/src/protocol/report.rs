@@ -9,7 +9,7 @@ use super::ids::FileId;
 pub struct ExaminedComputer {
     /// Identifies the computer.
     pub id: u64,
-    /// Number of its processors.
+    /// Number of processors of the computer.
     pub processors: u32,
     /// Busy time of all processors together, in nanoseconds.
     pub worked: u64,
@@ -22,23 +22,23 @@ pub struct ExaminedComputer {
 pub struct ExaminedDisk {
     /// Size and free space in bytes.
     pub space: Option<(u64, u64)>,
-    /// Identifies the disk's device among those of the computer.
+    /// Identifies the disk's device among the devices of the computer.
     pub device: Option<u64>,
-    /// True if its speed does not depend on other disks on its device.
+    /// True if the speed of the disk does not depend on other disks on its device.
     pub has_own_pace: bool,
-    /// Reason why the disk cannot be used, if it cannot.
+    /// Reason why the disk cannot be used, if it cannot be used.
     pub failure: Option<String>,
     /// Reads that were delayed at this disk, if any were.
     pub held_up: Option<ExaminedHeldUp>,
 }
 
-/// Reads that waited while many writes of other clients were served, and about as many of these still waited
-/// afterwards.
+/// Reads that waited while many writes of other clients were served, although about as many of these writes still
+/// waited afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminedHeldUp {
     /// Number of delayed reads.
     pub reads: u64,
-    /// Largest number of waiting writes of one client at these times.
+    /// Largest number of waiting writes of one client at the times of these reads.
     pub writes_most: u64,
     /// Time since the last delayed read, in nanoseconds.
     pub ago: u64,

@@ -34,35 +34,34 @@ pub enum Request {
         stripe: u32,
         /// Offset in bytes within the stripe.
         offset: u64,
-        /// Length in bytes; the part must not cross the end of a block.
+        /// Length in bytes; the range must not cross the end of a block.
         bytes: u32,
-        /// True if the client continues elsewhere: it will need neither the rest of the block nor the next
-        /// one.
+        /// True if the client will need neither the rest of the block nor the next block.
         is_alone: bool,
     },
     /// Writes part of one block.
     Write(BlockWrite),
-    /// Moves the whole file between the I/O node's disks and the memory of a group of compute nodes.
+    /// Transfers the whole file between the I/O node's disks and the memory of a group of compute nodes.
     Collective(Box<Collective>),
     /// Puts the payload into the receiver's memory.
     Memput {
         /// The memory.
         memory: MemoryId,
-        /// Offset in bytes within it.
+        /// Offset in bytes within the memory.
         offset: u64,
     },
     /// Returns bytes of the receiver's memory as the payload of the reply.
     Memget {
         /// The memory.
         memory: MemoryId,
-        /// Offset in bytes within it.
+        /// Offset in bytes within the memory.
         offset: u64,
         /// Length in bytes.
         bytes: u32,
     },
     /// Enters a barrier; answered when all members have entered.
     EnterBarrier {
-        /// The barrier. Its group is the team, if the sender enters as a member of one.
+        /// The barrier. Its group is the team, if the sender enters as a member of a team.
         barrier: CollectiveId,
         /// The step for which a member of a team enters.
         step: Option<TeamStep>,
@@ -72,7 +71,7 @@ pub enum Request {
         /// The member's failure before the barrier, if any.
         failure: Option<Failure>,
     },
-    /// Puts pieces, of which the payload consists in order, into the receiver's memory: a queued Memput.
+    /// Puts pieces into the receiver's memory: a queued Memput. The payload consists of these pieces in order.
     MemputPieces {
         /// The memory.
         memory: MemoryId,
@@ -89,7 +88,7 @@ pub enum Request {
     },
     /// Promotes the sender's background requests for a block to demand, since a client now waits for it.
     ///
-    /// Succeeds at once, even if there is no such request (any more).
+    /// Succeeds at once, even if there is no such request, or no longer.
     Promote {
         /// The file.
         file: FileId,
@@ -100,8 +99,8 @@ pub enum Request {
     },
     /// Returns the state of the node, for diagnosis.
     Examine,
-    /// Reads back part of a file's stripe on a disk of the receiver, at background priority, and reports the
-    /// damaged ranges. At most [`SCRUB_BYTES_MAX`] bytes.
+    /// Reads back part of a file's stripe on a disk of the receiver, at background priority, and reports the damaged
+    /// ranges. The part has at most [`SCRUB_BYTES_MAX`] bytes.
     Scrub {
         /// The file.
         file: FileId,
@@ -109,47 +108,46 @@ pub enum Request {
         disk: u32,
         /// Offset in bytes within the stripe.
         offset: u64,
-        /// Length in bytes; 0 to ask only for the stripe's label.
+        /// Length in bytes; 0 to request only the stripe's label.
         bytes: u32,
     },
-    /// Sends some of the extents of files that the client has in this memory for a collective operation. They
-    /// replace those for an earlier operation of the same group.
+    /// Sends some of the extents of files that the client reads into or writes from a memory in a collective operation.
+    /// They replace the client's extents for an earlier operation of the same group.
     Directory {
         /// The memory, which identifies the operation.
         memory: MemoryId,
         /// Entries of each file; files and entries together are limited by the size of a header.
         entries: Vec<(FileId, Vec<Entry>)>,
     },
-    /// Moves the extents that the members of a group have sent in directories between the receiver's disks
-    /// and their memory.
+    /// Transfers the extents that the members of a group have sent in directories between the receiver's disks and the
+    /// members' memory.
     MoveListed(Box<Listed>),
-    /// Joins a job, whose members' writes are cached and flushed together. Answered when no flush is in
-    /// progress.
+    /// Joins a job, whose members cache writes and flush them together. Answered when no flush is in progress.
     Join {
         /// Name of the job.
         job: String,
-        /// Name of the member for people.
+        /// Name of the member, for people.
         member: String,
-        /// Number that stands for the I/O nodes that the member knows: only members with the same ones flush
-        /// together.
+        /// Hash of the list of I/O nodes that the member uses: only members with the same list flush together.
         io_nodes: u64,
     },
-    /// Begins a flush of all members of the group, unless it has begun.
+    /// Begins a flush of all members of the group, unless the flush has begun.
     Gather {
         /// The group.
         group: u64,
-        /// Sequence number of the wanted flush, or of an earlier one that is not sufficient; 1 for the first.
+        /// Minimum sequence number of the flush, which is 1 for the first flush.
         flush: u32,
         /// The file to flush; `None` for all files.
         file: Option<FileId>,
-        /// True if the sender's cache is full: then wait for other members that will be full soon.
+        /// True if the flush is needed because the sender's cache is full. Then the flush waits for other members whose
+        /// caches will be full soon.
         for_room: bool,
     },
-    /// Asks a member of the group to take part in a flush now: the member must enter its first barrier.
+    /// Requests that a member of the group takes part in a flush now: the member must enter the flush's first barrier.
     FlushTogether {
         /// The group.
         group: u64,
-        /// Sequence number of the flush; 1 for the first.
+        /// Sequence number of the flush; 1 for the first flush.
         flush: u32,
         /// The file to flush; `None` for all files.
         file: Option<FileId>,
@@ -159,14 +157,14 @@ pub enum Request {
         /// The group.
         group: u64,
     },
-    /// Like [`Directory`](Request::Directory), with regular runs of entries as one item each.
+    /// Like [`Directory`](Request::Directory), but each regular run of entries is one item.
     Stretches {
         /// The memory, which identifies the operation.
         memory: MemoryId,
         /// Entries and runs of each file, limited by the size of a header.
         stretches: Vec<(FileId, Vec<ListedStretch>)>,
     },
-    /// Controls the recording of the receiver's activity, for any client.
+    /// Controls the recording of the receiver's activity. Any client can send it.
     Record(RecordingStep),
     /// Returns the identities of the receiver's disks.
     DescribeDisks,
@@ -174,7 +172,7 @@ pub enum Request {
     MarkDisks {
         /// Origin of the namespace's file numbers, which distinguishes it from other namespaces.
         origin: u64,
-        /// True if the namespace replaces another one, whose marks may exist.
+        /// True if the namespace replaces another namespace, whose marks may exist.
         anew: bool,
     },
     /// Opens stripes of a file.
@@ -187,8 +185,8 @@ pub enum Request {
     /// Flushes to stable storage. Answered by [`Reply::Accepted`], or by [`Reply::Done`] of an I/O node that
     /// is never restarted.
     Flush(Flushing),
-    /// Removes all of the receiver's stripes of these files, at most [`REMOVED_MAX`] of them, and prevents
-    /// their creation from then on. Answered by [`Reply::Removed`].
+    /// Removes all of the receiver's stripes of these files, at most [`REMOVED_MAX`] files, and prevents that their
+    /// stripes are created again. Answered by [`Reply::Removed`].
     Remove {
         /// The files.
         files: Vec<FileId>,
@@ -202,25 +200,25 @@ pub enum Request {
     Tree {
         /// The operation.
         operation: Box<TreeOperation>,
-        /// If set, the client has the file in the answer open for this use from now on, and needs its
-        /// contents until it releases the file.
+        /// If set, the client *holds* the file in the answer: it has the file open for this use from now on, and needs
+        /// the contents until it releases the file.
         hold: Option<OpenFor>,
     },
-    /// Reports that the client has closed a file that it held; sent once for each open. If the client has
-    /// written to the file, the answer is the file's current inode, unless the contents can be removed.
+    /// Reports that the client has closed a file that it held. Sent once for each open. If the client has written to
+    /// the file, the answer is the file's current inode, unless the file is an orphan that no client holds any more.
     CloseFile {
         /// Number of the file.
         number: FileNumber,
-        /// Use for which the client had opened the file: a reader's close may report writes made through an
-        /// earlier handle.
+        /// Use for which the client had opened the file: a close of a file opened for reading can report writes made
+        /// through an earlier handle.
         used: OpenFor,
         /// The client's writes, as in [`TreeOperation::Wrote`].
         written: Option<WrittenContents>,
     },
     /// Sends the client's selection of a file for a collective operation, or a part of that selection.
     Select(Box<Selecting>),
-    /// Moves the selections of a group's members, or the sender's selection, between the receiver's disks and
-    /// their memory.
+    /// Transfers the selections of a group's members, or of the sender, between the receiver's disks and the clients'
+    /// memory.
     MoveSelected(Box<Selected>),
     /// Joins a team. Answered when all members have joined.
     FormTeam {
@@ -246,12 +244,12 @@ pub enum Request {
         /// Pairs of stripe index and start of the search, as a byte offset within the stripe.
         stripes: Vec<(u32, u64)>,
     },
-    /// Rejects writes under these leases from now on, since they have ended; at most [`FENCED_MAX`] leases.
+    /// Rejects writes under these leases from now on, since the leases have ended; at most [`FENCED_MAX`] leases.
     Fence {
         /// The leases.
         leases: Vec<u64>,
     },
-    /// Restores the sender's holds on its open files after a reconnect; at most [`HELD_MAX`] files.
+    /// Restores the sender's holds on its open files after a reconnection; at most [`HELD_MAX`] files.
     ReclaimOpenFiles {
         /// Number of each file, with the number of times that the client holds it.
         files: Vec<(FileNumber, OpenCount)>,
@@ -263,17 +261,17 @@ pub enum Request {
 pub enum Flushing {
     /// Existing stripes among these stripes of a file.
     Stripes(StripePlaces),
-    /// All writes of the client, to any file. Answered by [`Reply::Done`] if that cannot be stated for
-    /// stripes that have been closed since.
+    /// All writes of the client, to any file. Answered by [`Reply::Done`] if stripes were closed since, for which the
+    /// node cannot guarantee the flush.
     Own,
-    /// All operations on names. The answer has the incarnation of the metadata store.
+    /// All operations on names. The answer contains the incarnation of the metadata store.
     Names,
 }
 
 /// A step of recording a node's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RecordingStep {
-    /// Starts recording, until a client stops it. A recording in progress is restarted.
+    /// Starts recording, until a client stops the recording. A recording in progress is restarted.
     Start,
     /// Returns the time of the recording's clock.
     ReadClock,
@@ -302,12 +300,12 @@ pub struct OpenCount {
 }
 
 impl OpenCount {
-    /// Counts one more open of the file.
+    /// Counts an open of the file.
     pub fn add(&mut self, used: OpenFor) {
         *self.of(used) += 1;
     }
 
-    /// Counts one close of the file. A count of 0 stays 0.
+    /// Counts a close of the file. A count of 0 stays 0.
     pub fn remove(&mut self, used: OpenFor) {
         let count = self.of(used);
         *count = count.saturating_sub(1);
@@ -327,12 +325,12 @@ impl OpenCount {
 }
 
 impl Request {
-    /// True if the payload is written to a disk, which checks its checksums then.
+    /// True if the payload is written to a disk, which then verifies its checksums.
     pub fn goes_to_disk(&self) -> bool {
         matches!(self, Request::Write(_))
     }
 
-    /// Returns the class of the request, which the caller may override with a reason.
+    /// Returns the class of the request, which the caller can override.
     pub fn class(&self) -> Class {
         match self {
             Request::Describe
@@ -376,35 +374,35 @@ impl Request {
     }
 }
 
-/// Limit of files in one [`Request::Remove`]: more would make the header too long.
+/// Maximum number of files in one [`Request::Remove`]: more would make the header too long.
 pub const REMOVED_MAX: usize = 4096;
 
-/// Limit of leases in one [`Request::Fence`], and in one answer about a lock.
+/// Maximum number of leases in one [`Request::Fence`], and in one answer about a lock.
 pub const FENCED_MAX: usize = 1024;
 
-/// Limit of files in one [`Request::ReclaimOpenFiles`]: more might make the header too long.
+/// Maximum number of files in one [`Request::ReclaimOpenFiles`]: more could make the header too long.
 pub const HELD_MAX: usize = 2048;
 
-/// Number of stripes in an answer to [`Request::ListStripes`] after which no further file is begun.
+/// Number of stripes in an answer to [`Request::ListStripes`] after which no further file is added.
 pub const LISTED_STRIPES: usize = 1000;
 
-/// Limit of bytes read back for one [`Request::Scrub`]. Even if every other unit is damaged, the answer fits
+/// Maximum number of bytes read back for one [`Request::Scrub`]. Even if every other unit is damaged, the answer fits
 /// in a header.
 pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
 
-/// Limit of bytes in one answer to [`RecordingStep::Fetch`].
+/// Maximum number of bytes in one answer to [`RecordingStep::Fetch`].
 pub const RECORDED_BYTES_MAX: usize = 16 * 1024;
 
-/// Limit of bytes of a member's contribution to a barrier of a team.
+/// Maximum number of bytes of a member's contribution to a barrier of a team.
 pub const CONTRIBUTION_BYTES_MAX: usize = 512;
 
-/// Limit of bytes of all members' contributions together: their list must fit in a header.
+/// Maximum number of bytes of all members' contributions together: the list of contributions must fit in a header.
 pub const CONTRIBUTIONS_BYTES_MAX: usize = 56 << 10;
 
-/// Limit of pieces in one message: more would make the header too long.
+/// Maximum number of pieces in one message: more would make the header too long.
 pub const PIECES_MAX: usize = 4096;
 
-/// Limit of files and entries in one [`Request::Directory`]: more might make the header too long.
+/// Maximum number of files and entries in one [`Request::Directory`]: more could make the header too long.
 pub const ENTRIES_MAX: usize = 1200;
 
 /// Stripes of a file on the disks of one I/O node.
@@ -412,7 +410,7 @@ pub const ENTRIES_MAX: usize = 1200;
 pub struct StripePlaces {
     /// The file.
     pub file: FileId,
-    /// Its striping.
+    /// Striping of the file.
     pub striping: Striping,
     /// Pairs of stripe index and identity of the disk.
     pub places: Vec<(u32, u64)>,

@@ -1,4 +1,4 @@
-//! Example frames of each shape.
+//! Example frames of all kinds.
 
 use fs_protocol::protocol::{
     BlockWrite, Collective, CollectiveId, Direction, Fetch, Flushing, Frame, HeldLock, Label, ListedStripe,

@@ -32,7 +32,7 @@ pub(crate) fn view_of(dimensions_max: usize) -> impl Strategy<Value = View> {
     })
 }
 
-/// Returns the number of places in the grid.
+/// Returns the number of nodes in the grid: the product of the parts of all dimensions.
 pub(crate) fn places(dimensions: &[Dimension]) -> u32 {
     dimensions.iter().map(|dimension| dimension.parts).product()
 }

@@ -1,4 +1,4 @@
-//! Contents of an object's file, read when it is opened: its header, its length and its flushed state.
+//! Reads the state of an object when its file is opened: the header, the length and the flushed state.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -8,8 +8,8 @@ use super::layout::{GROUP_BYTES, HEADER_BYTES, UNIT_BYTES, group_of};
 use super::record::Record;
 use super::units::{Seal, UnitSums};
 
-/// Limit of groups at the end of a file that are searched for the object's end, if the file is longer than its flushed
-/// length: 64 GiB.
+/// Maximum number of groups at the end of a file (64 GiB) that are searched for the object's end. The search is
+/// necessary if the file is longer than the flushed length of the object.
 const UNFLUSHED_GROUPS_MAX: u64 = (64 << 30) / GROUP_BYTES;
 
 /// State of an object when its file is opened.
@@ -17,9 +17,9 @@ const UNFLUSHED_GROUPS_MAX: u64 = (64 << 30) / GROUP_BYTES;
 pub(crate) struct FoundContents {
     pub(crate) seal: Seal,
     pub(crate) bytes: u64,
-    /// True if the file is longer than that, by bytes that were never written.
+    /// True if the file is longer than the object, by bytes that were never written.
     pub(crate) has_excess: bool,
-    /// True if the file is shorter than its flushed length.
+    /// True if the file is shorter than the flushed length of the object.
     pub(crate) is_cut: bool,
     /// True if the file is open for reading only.
     pub(crate) is_read_only: bool,
@@ -27,7 +27,7 @@ pub(crate) struct FoundContents {
     pub(crate) record: Record,
 }
 
-/// Reads the header of an object's file, or returns the reason why it is unusable.
+/// Reads the header of an object's file, or returns the reason why the file is unusable.
 pub(super) fn read_header(file: &impl FileExt) -> io::Result<std::result::Result<Header, Refusal>> {
     let mut bytes = [0; HEADER_BYTES];
     match file.read_exact_at(&mut bytes, 0) {
@@ -40,8 +40,8 @@ pub(super) fn read_header(file: &impl FileExt) -> io::Result<std::result::Result
     }
 }
 
-/// Reads the state of an object's file, or returns the reason why it is unusable. Missing or changed data are reported
-/// only when they are read.
+/// Reads the state of an object's file, or returns the reason why the file is unusable. Does not detect missing or
+/// changed data; these are reported when they are read.
 pub(super) fn read_contents(
     file: &impl FileExt,
     file_bytes: u64,
@@ -78,8 +78,8 @@ pub(super) fn read_contents(
     Ok(Ok(FoundContents { seal, bytes, has_excess, is_cut, is_read_only: false, record }))
 }
 
-/// Returns the length of an object whose file has room for `in_file` bytes: the flushed length, or the end of later
-/// writes.
+/// Returns the length of an object, given that its file has the length for `in_file` bytes: the flushed length, or the
+/// end of later writes.
 fn length(file: &impl FileExt, seal: &Seal, record: &Record, in_file: u64) -> io::Result<u64> {
     if !seal.layout.keeps_flushed || in_file <= record.bytes {
         return Ok(in_file.max(record.bytes));
@@ -89,7 +89,7 @@ fn length(file: &impl FileExt, seal: &Seal, record: &Record, in_file: u64) -> io
     for group in (flushed.max(last.saturating_sub(UNFLUSHED_GROUPS_MAX))..=last).rev() {
         file.read_exact_at(&mut page, seal.layout.sums_in_file(group))?;
         for (end, sums) in seal.decode(&page, group, in_file, false).ends(group) {
-            // The object may have been about to grow in its last unit.
+            // A write that was to extend the last unit may have been interrupted.
             let end = end.min(in_file);
             if end <= record.bytes {
                 return Ok(record.bytes);

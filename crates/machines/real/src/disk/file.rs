@@ -1,4 +1,4 @@
-//! Open file of an object, accessed directly where no wait is needed.
+//! Open file of an object. Accesses that do not block are executed directly.
 
 use std::io;
 use std::ops::Range;
@@ -20,13 +20,13 @@ use crate::bytes::{ByteRun, next_batch};
 
 /// Operations of an object on its file.
 pub(crate) trait ObjectFile {
-    /// Reads from `position` on until `memory` has `until` bytes, or the file ends.
+    /// Appends bytes from `position` on to `memory`, until it has `until` bytes or the file ends.
     async fn fill(&self, memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>>;
 
-    /// Writes all of the runs, one after the other, from `position` on.
+    /// Writes all runs, one after the other, from `position` on.
     async fn write(&self, runs: Vec<ByteRun>, position: u64) -> io::Result<()>;
 
-    /// Writes zeros to an existing range of the file. Frees its space if the system supports this.
+    /// Writes zeros to an existing range of the file. Frees the space of the range if the system supports this.
     async fn clear(&self, range: Range<u64>) -> io::Result<()>;
 
     /// Truncates the file to `bytes`, or extends it with zeros.
@@ -54,7 +54,8 @@ impl SystemFile {
         SystemFile { file, at_once, write_back: Rc::default() }
     }
 
-    /// Appends bytes from `position` on, until `memory` has `until` bytes or fewer; none at the end of the file.
+    /// Appends bytes from `position` on, until `memory` has at most `until` bytes. Appends no bytes at the end of the
+    /// file.
     async fn append(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
         let begin = memory.len();
         if self.at_once.read(self.file.as_fd(), &mut memory, until - begin, position)?.is_some() {
@@ -84,7 +85,7 @@ impl ObjectFile for SystemFile {
             let bytes: usize = batch.iter().map(IoBuf::buf_len).sum();
             let written = self.at_once.write(self.file.as_fd(), &batch, position)?;
             if written < bytes {
-                // Write everything again: the same bytes at the same position.
+                // Write everything again, including the bytes already written at this position.
                 let BufResult(result, _batch) = (&self.file).write_vectored_all_at(batch, position).await;
                 result?;
             }
@@ -97,7 +98,8 @@ impl ObjectFile for SystemFile {
         let (file, hole) = (self.file.as_fd().try_clone_to_owned()?, range.clone());
         match blocking(move || punch(file.as_fd(), hole)).await {
             Ok(()) => Ok(()),
-            // Not every file system supports holes. If the disk itself fails, writing zeros fails too.
+            // Not every file system supports holes, so write zeros instead. If the disk has failed, the write fails,
+            // too.
             Err(_) => {
                 let zeros = vec![0; (range.end - range.start) as usize];
                 self.write(vec![ByteRun::Owned(zeros)], range.start).await
@@ -132,7 +134,8 @@ fn punch(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<()> {
     Ok(fallocate(file, flags, signed(range.start)?, signed(range.end - range.start)?)?)
 }
 
-/// Returns the next extent of data, as reported by the system. Without support for holes, everything counts as data.
+/// Returns the next extent of data, as reported by the system. If the file system does not support holes, all bytes
+/// count as data.
 fn data_after(file: BorrowedFd<'_>, position: u64) -> io::Result<Option<Range<u64>>> {
     let seek = |from: u64, whence| match lseek(file, i64::try_from(from).unwrap_or(i64::MAX), whence) {
         Ok(found) => Ok(Some(found as u64)),
@@ -141,7 +144,7 @@ fn data_after(file: BorrowedFd<'_>, position: u64) -> io::Result<Option<Range<u6
     };
     match seek(position, Whence::SeekData) {
         Ok(Some(begin)) => {
-            // If no end is found, the file was truncated concurrently.
+            // If the extent has no end, the file was truncated concurrently.
             Ok(seek(begin, Whence::SeekHole)?.filter(|&end| end > begin).map(|end| begin..end))
         }
         Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(Some(position..u64::MAX)),

@@ -7,7 +7,7 @@ use super::record::Record;
 
 const IDENTITY: u64 = 77;
 
-/// Checks that a decoded record decodes again after encoding; its groups may have been sorted.
+/// Checks that a decoded record can be encoded and decoded again; decoding may sort its groups.
 fn look_at_records(bytes: &[u8]) {
     for layout in [Layout::V2, Layout::V3] {
         let Some(record) = Record::latest(bytes, &layout, IDENTITY) else { continue };
@@ -38,7 +38,7 @@ fn look_at_name(bytes: &[u8]) {
     }
 }
 
-/// Returns a record as stored on a disk, after the bytes that precede it.
+/// Returns the first bytes of a file, up to the end of a record.
 fn with_record(layout: Layout, sequence: u64) -> Vec<u8> {
     let written = [0..2, 5..7, 9..10].into_iter().collect();
     let record = Record { sequence, bytes: 10 << 20, written, note: b"a note".to_vec() };
@@ -52,7 +52,7 @@ fn with_record(layout: Layout, sequence: u64) -> Vec<u8> {
 fn records() {
     fuzz::target!("records", |input| {
         look_at_records(input);
-        // Only the record itself is changed.
+        // The fuzzer changes only the record itself.
         for (layout, sequence) in [(Layout::V2, 2), (Layout::V3, 2), (Layout::V3, 3)] {
             let mut file = with_record(layout, sequence);
             let record = file.split_off(layout.records[(sequence % 2) as usize] as usize);

@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// Device and inode. Distinguishes a file from all others, including later ones of the same name.
+/// Device and inode, which distinguish a file from all others, including later files of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(super) device: u64,

@@ -8,7 +8,7 @@
 //!
 //! The header is drawn in `header.rs`, the records of the flushed state in `record.rs`, the checksums ("sums") in
 //! `units.rs`. Data begin at multiples of 4 KiB, the page size. The records of version 3 are in separate pages, so that
-//! a disk that fails while writing a sector of 4 KiB damages only one of them. New files have version 3.
+//! a disk that fails while writing a sector of 4 KiB damages only one record. New files have version 3.
 
 use std::ops::Range;
 
@@ -71,19 +71,20 @@ impl Layout {
         entry(first) / SECTOR_BYTES * SECTOR_BYTES..(last / SECTOR_BYTES + 1) * SECTOR_BYTES
     }
 
-    /// Returns the offset of a group's checksums in the file. Saturates, so that impossible groups stay impossible.
+    /// Returns the offset of a group's checksums in the file. Saturates, so that the offset of an impossible group is
+    /// also impossible.
     pub(crate) fn sums_in_file(&self, group: u64) -> u64 {
         group.saturating_mul(self.sums_bytes() as u64 + GROUP_BYTES).saturating_add(self.groups)
     }
 
-    /// Returns the offset in the file of the object's byte at `offset`. Saturates, so that impossible offsets stay
+    /// Returns the offset in the file of the object's byte at `offset`. Saturates, so that an impossible offset stays
     /// impossible.
     pub(crate) fn in_file(&self, offset: u64) -> u64 {
         let within = self.sums_bytes() as u64 + offset % GROUP_BYTES;
         self.sums_in_file(group_of(offset)).saturating_add(within)
     }
 
-    /// Returns the bytes of an object in a part of its file. Empty if the part has only checksums.
+    /// Returns the range of an object's bytes that a part of its file stores. Empty if the part has only checksums.
     pub(crate) fn in_object(&self, part: Range<u64>) -> Range<u64> {
         let sums_bytes = self.sums_bytes() as u64;
         let offset = |position: u64| {
@@ -95,12 +96,13 @@ impl Layout {
         offset(part.start)..offset(part.end)
     }
 
-    /// Returns the length of the file of an object of `bytes`.
+    /// Returns the length of the file of an object with `bytes` bytes.
     pub(crate) fn file_bytes(&self, bytes: u64) -> u64 {
         bytes.checked_sub(1).map_or(self.groups, |last| self.in_file(last).saturating_add(1))
     }
 
-    /// Returns the largest possible length of the object in a file of `file_bytes`; `None` if the file is too short.
+    /// Returns the largest possible length of the object in a file of `file_bytes` bytes; `None` if the file is too
+    /// short.
     pub(crate) fn object_bytes(&self, file_bytes: u64) -> Option<u64> {
         let groups = file_bytes.checked_sub(self.groups)?;
         let sums_bytes = self.sums_bytes() as u64;

@@ -1,13 +1,14 @@
 //! Write-back: sends written data to the medium while more data arrive, instead of all of them at the flush.
 //!
 //! The system keeps written data in its page cache for half a minute, or until they fill a tenth of the memory. If a
-//! program writes less than that and then flushes, the disk would have been idle before. So the system is asked to
-//! write back each group once a write has reached its end. This is only a hint: the flush writes the remaining data.
+//! program writes less than that and then flushes, the disk would be idle until the flush. So this module requests the
+//! write-back of each group after a write has reached its end. The request is only a hint: the flush writes the
+//! remaining data.
 //!
 //! ```text
 //! written   | group 0 | group 1 | group 2 | group 3 |
 //! requested |----0----|                              at once
-//!                      |-----1 and 2-----|           when it has taken group 0: it may have to wait for the disk
+//!                      |-----1 and 2-----|           when the first request returns, which can block
 //! ```
 
 use std::cell::{Cell, RefCell};
@@ -51,12 +52,12 @@ impl WriteBack {
     }
 }
 
-/// Returns the smallest range that contains both.
+/// Returns the smallest range that contains both ranges.
 fn join(one: Option<Range<u64>>, other: Range<u64>) -> Range<u64> {
     one.map_or(other.clone(), |one| one.start.min(other.start)..one.end.max(other.end))
 }
 
-/// Asks the system to begin the write-back. Blocks for long if the disk is busy.
+/// Requests that the system begins the write-back. Can block for a long time if the disk is busy.
 fn start_write_back(file: BorrowedFd<'_>, range: Range<u64>) {
     let bytes = range.end - range.start;
     if let (Ok(start), Ok(bytes)) = (range.start.try_into(), bytes.try_into()) {

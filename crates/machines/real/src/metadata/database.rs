@@ -12,10 +12,10 @@ pub(super) trait Database: Send {
     fn described(&self) -> String;
 
     /// Runs transactions as one commit. With `is_flush`, waits until this commit and all earlier ones are in stable
-    /// storage. If it fails, none of the transactions has changed anything.
+    /// storage. If the commit fails, no transaction has changed anything.
     fn commit(&self, all: &mut [Box<dyn ErasedTransaction>], is_flush: bool) -> Result<()>;
 
-    /// Runs a read-only transaction if this needs no I/O. Returns true if it did.
+    /// Runs a read-only transaction if it needs no I/O. Returns true if the transaction has run.
     fn look(&self, _asked: &mut dyn ErasedTransaction) -> bool {
         false
     }
@@ -30,8 +30,8 @@ pub(super) trait Database: Send {
         0
     }
 
-    /// Copies a database file to an unlinked file next to it. Regularly calls the callback, which may commit; if that
-    /// returns false, the copy is cancelled.
+    /// Copies a database file to an unlinked file next to it. Calls the callback regularly. The callback can commit; if
+    /// it returns false, the copy is cancelled.
     fn copy(&self, _go_on: &mut dyn FnMut() -> bool) -> Result<Option<File>> {
         Ok(None)
     }

@@ -1,5 +1,5 @@
-//! Entries that a transaction reads and changes: rows of a table, each with a checksum, since SQLite detects a changed
-//! byte only if it breaks SQLite's own structure.
+//! Entries that a transaction reads and changes: rows of a table. Each row has a checksum, since SQLite detects a
+//! changed byte only if it damages SQLite's own structures.
 
 use std::path::Path;
 
@@ -18,12 +18,13 @@ const PUT: &str = "INSERT OR REPLACE INTO entries (key, value, sum) VALUES (?1, 
 const REMOVE: &str = "DELETE FROM entries WHERE key = ?1";
 const RANGE: &str = "SELECT value, sum, key FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3";
 
-/// Entries of a store, within a SQLite transaction.
+/// Entries of a store, as seen in a SQLite transaction.
 pub(super) struct Entries<'a> {
     connection: &'a Connection,
     path: &'a Path,
     run: u64,
-    /// First failure of the store. After it every operation fails, since SQLite may have ended its transaction.
+    /// First failure of the store. After this failure every operation fails, since SQLite may have ended the
+    /// transaction.
     failed: Option<Box<Error>>,
     has_changed: bool,
     has_removed: bool,
@@ -34,12 +35,12 @@ impl<'a> Entries<'a> {
         Entries { connection, path, run, failed: None, has_changed: false, has_removed: false }
     }
 
-    /// Returns true if anything was put or removed. Fails with the first failure of the store.
+    /// Returns true if an entry was put or removed. Fails with the first failure of the store.
     pub(super) fn has_changed(self) -> Result<bool> {
         self.failed.map_or(Ok(self.has_changed), Err)
     }
 
-    /// Returns true if the store may have grown: the transaction changed something, and removed nothing.
+    /// Returns true if the transaction changed something and removed nothing, so that the store may have become larger.
     pub(super) fn adds(&self) -> bool {
         self.has_changed && !self.has_removed
     }

@@ -1,4 +1,4 @@
-//! Reports of a store: failures that no later copy or flush would return to a caller, and external changes.
+//! Reports of a store: failures that are returned to no caller, and changes by other programs.
 
 use machine::{Error, NodeId};
 
@@ -22,7 +22,7 @@ impl Reports {
         self.reporter.report(&Report::Defect { node: self.node, part: "a transaction", error });
     }
 
-    /// Reports that earlier operations may be lost.
+    /// Reports that earlier operations on names may be lost.
     #[cfg(feature = "postgres")]
     pub(super) fn changed_by_others(&self, text: String) {
         self.reporter.report(&Report::MetadataChanged { node: self.node, text });

@@ -1,6 +1,7 @@
-//! Reserved space on the file system of a database. Without it no file could be removed on a full disk: removing a name
-//! takes a commit, and a commit takes some pages. While part of the reserve is released, nothing is added to the
-//! database. Otherwise programs that continue to create files would use up the space needed to remove some.
+//! Reserved space on the file system of a database. Without a reserve no file could be removed on a full disk: removing
+//! a name takes a commit, and a commit needs some pages. While part of the reserve is released, transactions that add
+//! entries fail. Otherwise programs that continue to create files would use up the space that is needed to remove
+//! files.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -11,17 +12,19 @@ use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statvfs::statvfs;
 
-/// Size of the reserve in bytes, and below the size of each released part: about twenty commits in the journal.
+/// Size of the reserve in bytes. The next constant is the size of each released part: about twenty commits in the
+/// journal.
 const BYTES: u64 = 1 << 20;
 const GIVEN_BYTES: u64 = BYTES / 4;
 
-/// Length of the file after the whole reserve is released. Distinguishes it from a file that never had any space.
+/// Length of the file after the whole reserve is released. Distinguishes the file from one to which space was never
+/// allocated.
 const GIVEN_AWAY: u64 = 1;
 
-/// Factor for the free space required to allocate the reserve: this many times its size.
+/// Free space required to allocate the reserve, as a multiple of its size.
 const FREE_TIMES: u64 = 4;
 
-/// Reserve of a database: a file next to it, with allocated space but no contents.
+/// Reserve of a database: a file next to the database, with allocated space but no contents.
 pub(super) struct Reserve {
     path: PathBuf,
     /// True if nothing is left to allocate: the reserve is complete, or the file system does not support allocation.
@@ -29,7 +32,7 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Creates the reserve of a database. The file does not exist before it is [filled](Self::fill).
+    /// Creates the reserve of a database. The file is created when it is first [filled](Self::fill).
     pub(super) fn of(database: &Path) -> Self {
         Reserve { path: database.with_extension("reserve"), is_settled: false.into() }
     }
@@ -53,8 +56,8 @@ impl Reserve {
         }
     }
 
-    /// Allocates space on the file system now for `bytes` of the journal, if possible. Otherwise the journal would take
-    /// it later, while other data arrive that were promised the same space.
+    /// Allocates space for `bytes` bytes of the journal at once, if possible. Otherwise the journal would take the
+    /// space later, when other writes have already been accepted for the same space.
     pub(super) fn take_for_journal(&self, bytes: u64) {
         let journal = self.path.with_extension("db-wal");
         let take = || {
@@ -65,7 +68,8 @@ impl Reserve {
         let _: Result<()> = take();
     }
 
-    /// Releases a part to the file system, where it is soon taken. Returns true if a part was left to release.
+    /// Releases a part of the reserve to the file system, for use by the next commit. Returns true if a part was left
+    /// to release.
     pub(super) fn give(&self) -> bool {
         self.is_settled.set(false);
         let bytes = self.bytes();
@@ -79,7 +83,7 @@ impl Reserve {
         self.bytes() <= GIVEN_AWAY
     }
 
-    /// Returns true if a part was released and has not been allocated again.
+    /// Returns true if a released part has not been allocated again.
     pub(super) fn is_broken(&self) -> bool {
         !self.is_settled.get() && (GIVEN_AWAY..BYTES).contains(&self.bytes())
     }
@@ -104,7 +108,7 @@ mod tests {
             for given in 1..=BYTES / GIVEN_BYTES {
                 assert!(!reserve.is_empty() && reserve.give());
                 assert_eq!(reserve.bytes(), (BYTES - given * GIVEN_BYTES).max(GIVEN_AWAY));
-                // As after a restart.
+                // A reserve opened after a restart is in the same state.
                 assert!(reserve.is_broken() && Reserve::of(&place.path().join("some.db")).is_broken());
             }
             assert!(reserve.is_empty() && !reserve.give() && reserve.is_broken());

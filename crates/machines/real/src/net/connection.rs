@@ -1,11 +1,11 @@
-//! A connection consists of two TCP connections, one for control and one for data. A long transfer, or a peer that does
-//! not read its data, therefore never delays a command. For each TCP connection one task reads frames into the inbox,
-//! and one writes an outbox.
+//! A connection consists of two TCP connections (*lanes*), one for control and one for data. So a long transfer, or a
+//! peer that does not read its data, never delays a command. For each TCP connection one task reads frames into the
+//! inbox, and one writes an outbox.
 //!
-//! The readers report the end of a connection after all its messages, so a peer is lost exactly once. A clean shutdown
-//! takes both sides. The closing side writes the remaining messages, sends a bye, and continues to read and discard
-//! until the other side has closed too. If it closed a socket with unread data, the sent data would be discarded. If a
-//! lane ends without a bye, the peer has failed, and the other lane ends at once too.
+//! The end of a connection is reported once, after all its messages. A clean shutdown involves both sides. The closing
+//! side writes the remaining messages, sends a bye, and continues to read and discard until the other side has closed
+//! too. If it closed a socket with unread data, the system would discard the sent data. If a lane ends without a bye,
+//! the peer has failed, and the other lane ends at once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -23,23 +23,23 @@ use super::writer::Writer;
 
 /// Connection to another node: the state shared by its senders and its tasks.
 pub(crate) struct Connection {
-    /// Name of the peer in this node.
+    /// Name by which this node knows the peer.
     pub(crate) peer: NodeId,
     /// Lanes, indexed by [`Lane`].
     sides: [Side; 2],
     /// Share of the peer in the node's pool for received data. Only its limit is used.
     share: BufferPool,
-    /// True if anything has arrived since the last check.
+    /// True if data have arrived since the last check.
     pub(crate) has_received: Cell<bool>,
-    /// Woken when something arrives.
+    /// Woken when data arrive.
     word: Condition,
-    /// Woken when the peer has called again, or this side drops the peer, and this connection has to end.
+    /// Woken when this connection must end, because the peer has connected again or this side disconnects the peer.
     pub(crate) replaced: Condition,
-    /// Reason for which this side dropped the connection, if it did.
+    /// Reason why this side disconnected the peer, if it did.
     given_up: RefCell<Option<String>>,
-    /// Reason for which the connection ended, if it did.
+    /// Reason why the connection ended, if it has ended.
     loss: RefCell<Option<String>>,
-    /// Woken when the file system has received the loss.
+    /// Woken when the file system has received the report of the loss.
     pub(crate) forgotten: Condition,
     noted: LinkNotes,
 }
@@ -59,7 +59,7 @@ pub(crate) struct TcpHalves {
 }
 
 impl Connection {
-    /// Creates a connection of which `share_bytes` of received messages may wait in this node.
+    /// Creates a connection with a limit of `share_bytes` bytes for received messages that wait in this node.
     pub(crate) fn new(peer: NodeId, share_bytes: u64, noted: LinkNotes) -> Rc<Self> {
         Rc::new(Connection {
             peer,
@@ -83,13 +83,13 @@ impl Connection {
         self.side(Lane::of(message.class)).outbox.send(message).await
     }
 
-    /// Records that something has arrived.
+    /// Records that data have arrived.
     pub(crate) fn note_received(&self) {
         self.has_received.set(true);
         self.word.wake_all();
     }
 
-    /// Sends a ping. Returns true if anything arrives within `limit`.
+    /// Sends a ping. Returns true if data arrive within `limit`.
     pub(crate) async fn shows_life(&self, limit: Duration) -> bool {
         self.side(Lane::Control).outbox.show_life(Prelude::PING);
         compio::time::timeout(limit, self.word.wait()).await.is_ok()
@@ -100,13 +100,13 @@ impl Connection {
         self.sides.iter().for_each(|side| side.outbox.close());
     }
 
-    /// Makes the connection end for this reason.
+    /// Ends the connection for this reason.
     pub(crate) fn give_up(&self, why: &str) {
         *self.given_up.borrow_mut() = Some(why.to_owned());
         self.replaced.wake_all();
     }
 
-    /// Returns the reason of the end, once `replaced` has been woken.
+    /// Returns the reason why the connection must end, after `replaced` was woken.
     pub(crate) fn replaced_because(&self) -> String {
         let given_up = self.given_up.borrow().clone();
         given_up.unwrap_or_else(|| "it reconnected and does not answer on this connection".to_owned())

@@ -1,5 +1,5 @@
-//! Inbox of a node: messages that have arrived and were not received yet, of all connections in one queue for each
-//! class.
+//! Inbox of a node: arrived messages that the file system has not received yet. It has one queue for each class, which
+//! all connections share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,13 +7,14 @@ use std::rc::Rc;
 
 use machine::{Class, Condition, Delivery, Error, Message, NodeId, Result};
 
-/// Limit on the messages of one TCP connection in the inbox; at the limit, the node stops reading from it.
+/// Maximum number of messages of one TCP connection in the inbox. At the limit the node stops reading from this
+/// connection.
 const WAITING_MAX: usize = 64;
 
 /// Queue of one class: sender, delivery, and the share of its connection.
 type Line = VecDeque<(NodeId, Delivery, Rc<InboxShare>)>;
 
-/// Deliveries that have arrived for a node.
+/// Messages, and ends of connections, that have arrived for a node.
 #[derive(Default)]
 pub(crate) struct Inbox {
     /// Queues by class, the most urgent first.
@@ -30,7 +31,7 @@ pub(crate) struct InboxShare {
 }
 
 impl Inbox {
-    /// Appends a message to the queue, as soon as the connection is below its limit.
+    /// Waits until the connection is below its limit, and appends a message to the queue.
     pub(crate) async fn put(&self, from: NodeId, message: Message, place: &Rc<InboxShare>) {
         while place.waiting.get() >= WAITING_MAX && !self.closed.get() {
             place.taken.wait().await;

@@ -20,10 +20,10 @@ impl Lane {
     }
 }
 
-/// Recorder of the transfer times of data messages on the links from and to a node.
+/// Recorder of the transfer times of data messages from and to a node.
 pub(crate) struct LinkNotes {
     pub(crate) notes: Rc<NodeNotes>,
-    /// Number of the connection among those of the node.
+    /// Number of the connection among the connections of the node.
     pub(crate) number: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Reading side of a lane: frames, checked record by record, and the memory for their payloads.
+//! Reading side of a lane: reads frames, checks them record by record, and provides the memory for their payloads.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub(crate) enum Incoming {
     Message(Message),
     Ping,
     Pong,
-    /// The other side closes; all its messages have arrived.
+    /// The other side closes the connection; all its messages have arrived.
     Bye,
     /// The other side has closed without a bye.
     End,
@@ -26,12 +26,13 @@ pub(crate) enum Incoming {
 pub(crate) struct Room {
     /// Payloads that are arriving.
     arrivals: Arrivals,
-    /// Payloads that have arrived and are in use.
+    /// Pool for payloads that have arrived and are in use.
     pool: BufferPool,
 }
 
 impl Room {
-    /// Creates room for `bytes` of payloads that have arrived, and the same for payloads that are arriving.
+    /// Creates room for `bytes` bytes of payloads that have arrived, and for as many bytes of payloads that are
+    /// arriving.
     pub(crate) fn new(bytes: u64) -> Self {
         Room { arrivals: Arrivals::new(bytes), pool: BufferPool::new(bytes) }
     }
@@ -43,15 +44,16 @@ impl Room {
     }
 }
 
-/// Number of connections that can fill a node's pool for received data.
+/// Number of connections that, together, can fill a node's pool for received data.
 const SHARES: u64 = 4;
 
-/// Payloads up to this length in bytes get no buffer of the pool; the limit on messages also limits these.
+/// Payloads up to this length in bytes get no buffer of the pool; the maximum number of messages in the inbox limits
+/// their memory.
 const SMALL_PAYLOAD_BYTES: u64 = 4096;
 
 const _: () = assert!(SMALL_PAYLOAD_BYTES >= Message::CONTROL_PAYLOAD_BYTES_MAX);
 const _: () = assert!(SMALL_PAYLOAD_BYTES <= RECORD_BYTES_MAX as u64);
-/// Limit of the checksums of a payload, in bytes.
+/// Maximum length of the checksums of a payload, in bytes.
 const CHECKSUM_BYTES_MAX: u64 = 8 * (Message::PAYLOAD_BYTES_MAX / CHECKSUM_UNIT_BYTES + 1);
 const _: () = assert!(Message::HEADER_BYTES_MAX as u64 + CHECKSUM_BYTES_MAX <= RECORD_BYTES_MAX as u64);
 
@@ -61,7 +63,7 @@ pub(crate) struct Reader {
     records: RecordStream,
 }
 
-/// Reason for which a lane cannot be read any more.
+/// Reason why a lane cannot be read any more.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaneError {
     #[error("{0}")]
@@ -79,7 +81,7 @@ impl<T: Into<String>> From<T> for LaneError {
 type Result<T> = std::result::Result<T, LaneError>;
 
 impl Reader {
-    /// Creates a reader for the bytes after the handshake.
+    /// Creates a reader for the bytes that follow the handshake.
     pub(crate) fn new(bytes: Staging, records: RecordStream) -> Self {
         Reader { bytes, records }
     }
@@ -118,7 +120,7 @@ impl Reader {
         Ok(Incoming::Message(Message { class, header, payload }))
     }
 
-    /// Reads a record of this length. An empty record is not sent, not even its tag.
+    /// Reads a record of this length. For an empty record nothing is sent, not even a tag.
     async fn record(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let mut record = self.bytes.fill(Vec::with_capacity(bytes), bytes).await.map_err(explain)?;
         if bytes > 0 {
@@ -127,14 +129,14 @@ impl Reader {
         Ok(record)
     }
 
-    /// Opens a record, whose tag comes next.
+    /// Reads the tag of a record, and opens the record.
     async fn open(&mut self, record: &mut [u8]) -> Result<()> {
         let tag: Option<Tag> = self.bytes.array().await.map_err(explain)?;
         let tag = tag.ok_or_else(|| explain(io::ErrorKind::UnexpectedEof.into()))?;
         Ok(self.records.open(record, tag)?)
     }
 
-    // A control message is small enough that it never waits for memory.
+    // A control message is so small that it never waits for memory.
     async fn payload(
         &mut self,
         bytes: u64,
@@ -163,10 +165,10 @@ impl Reader {
         Ok(buffer.slice(0..bytes))
     }
 
-    /// Reads the records of a payload into memory, as far as allowed.
+    /// Reads the records of a payload into memory, in the permitted steps.
     async fn arrive(&mut self, arrival: &Arrival<'_>, bytes: u64, pool: &BufferPool) -> Result<Vec<u8>> {
         let mut allowed = arrival.allow_more().await;
-        // Reused memory has all its pages already. New memory gets pages only as data arrive.
+        // Reused memory already has all its pages. New memory gets pages only when data arrive.
         let mut memory = if allowed == bytes {
             pool.spare_memory(bytes as usize)
         } else {
@@ -184,8 +186,8 @@ impl Reader {
         Ok(memory)
     }
 
-    /// Reads some more of a payload of `bytes` into `memory`, up to `allowed` bytes in all. Opens the record if this
-    /// completes it.
+    /// Reads more of a payload of `bytes` bytes into `memory`, up to `allowed` bytes in total. Opens the record if it
+    /// is now complete.
     async fn arrive_some(&mut self, memory: Vec<u8>, allowed: usize, bytes: usize) -> Result<Vec<u8>> {
         let begin = memory.len() / RECORD_BYTES_MAX * RECORD_BYTES_MAX;
         let end = bytes.min(begin + RECORD_BYTES_MAX);

@@ -1,5 +1,5 @@
-//! Reports of refused callers, limited in number per period: callers can provoke any number of refusals, and each
-//! report may become a log line.
+//! Reports of refused callers. Their number per period is limited, because callers can cause any number of refusals,
+//! and each report can become a log line.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use super::handshake::Fault;
 use crate::report::Report;
 use crate::task::Tasks;
 
-/// Limit of refusals that are reported one by one in a [`PERIOD`].
+/// Maximum number of refusals that are reported one by one in a [`PERIOD`].
 const REPORTED: u64 = 10;
 
-/// Counting period, from the first refusal.
+/// Period in which refusals are counted. It begins with a refusal.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Refusals of a node.
@@ -31,8 +31,8 @@ impl Refusals {
         Refusals { node, tasks, count: Cell::new(0) }
     }
 
-    /// Reports a refused caller. Beyond the limit, the refusal is only counted, and the number is reported at the end
-    /// of the period.
+    /// Reports a refused caller. Beyond the maximum number only counts the refusal; the count is reported at the end of
+    /// the period.
     pub(crate) fn report(self: &Rc<Self>, from: SocketAddr, fault: &Fault) {
         let count = self.count.get() + 1;
         self.count.set(count);

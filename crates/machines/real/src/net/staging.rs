@@ -1,4 +1,4 @@
-//! Bytes of a TCP connection, read ahead so that one system call reads several short messages.
+//! Reads bytes of a TCP connection ahead, so that one system call reads several short messages.
 
 use std::io;
 
@@ -7,17 +7,17 @@ use compio::buf::{IntoInner, IoBuf};
 use compio::io::AsyncRead;
 use compio::net::TcpStream;
 
-/// Number of bytes to read ahead. A short message is read completely, together with short messages around it. The
-/// beginning of a long payload is copied, so a larger size would not be better.
+/// Number of bytes to read ahead. This suffices for a short message, and often for several. A larger number would not
+/// be faster, because the beginning of a long payload must be copied.
 const STAGING_BYTES: usize = 4096 + HEADS_BYTES;
 
-/// Sufficient for the prelude, the header and the tags of a message with a short payload.
+/// Number of bytes for the prelude, the header and the tags of a message with a short payload.
 const HEADS_BYTES: usize = 320;
 
 /// Reading side of a TCP connection.
 pub(crate) struct Staging {
     stream: TcpStream,
-    /// Bytes of which `bytes[consumed..]` have been read from the stream but not consumed.
+    /// Staging memory. `bytes[consumed..]` have been read from the stream but not consumed.
     bytes: Vec<u8>,
     consumed: usize,
 }
@@ -39,7 +39,7 @@ impl Staging {
         Ok(Some(bytes.try_into().expect("filled to its length")))
     }
 
-    /// Appends the next bytes to `memory` until it has `bytes`.
+    /// Appends the next bytes to `memory` until it has `bytes` bytes.
     pub(crate) async fn fill(&mut self, mut memory: Vec<u8>, bytes: usize) -> io::Result<Vec<u8>> {
         while memory.len() < bytes {
             memory = self.fill_some(memory, bytes).await?;
@@ -47,8 +47,8 @@ impl Staging {
         Ok(memory)
     }
 
-    /// Appends some of the next bytes to `memory`, up to a length of `bytes`. Bytes behind them are staged by the same
-    /// system call.
+    /// Appends some of the next bytes to `memory`, up to a length of `bytes` bytes. The same system call stages the
+    /// bytes after them.
     pub(crate) async fn fill_some(&mut self, mut memory: Vec<u8>, bytes: usize) -> io::Result<Vec<u8>> {
         let staged = &self.bytes[self.consumed..];
         if !staged.is_empty() {
@@ -79,7 +79,7 @@ impl Staging {
         result.map(drop)
     }
 
-    /// Takes the staging memory, whose bytes have all been consumed.
+    /// Takes the staging memory. All its bytes must have been consumed.
     fn empty(&mut self) -> Vec<u8> {
         let mut staging = std::mem::take(&mut self.bytes);
         self.consumed = 0;

@@ -4,8 +4,8 @@
 //! frame:   | prelude | header and checksums | payload, in records of up to 256 KiB |
 //! ```
 //!
-//! Each part is a record with its tag; an empty part is not sent. Records are copied into the memory for the next
-//! system call, and sealed there.
+//! The prelude and the header are one record each. Each record is followed by its tag; an empty part is not sent.
+//! Records are copied into the memory for the next system call, and sealed in this memory.
 
 use std::io;
 
@@ -19,7 +19,7 @@ use super::outbox::Waiting;
 use super::records::{RECORD_BYTES_MAX, RecordStream, TAG_BYTES};
 use crate::bytes::ByteRun;
 
-/// Number of bytes gathered for one system call.
+/// Number of bytes that are gathered for one system call.
 const GATHERED_BYTES: usize = RECORD_BYTES_MAX;
 
 /// Number of bytes for the tags of a short message.
@@ -44,7 +44,7 @@ impl Writer {
         self.flush().await
     }
 
-    /// Writes `messages`, which have `bytes` bytes in all.
+    /// Writes `messages`, which have `bytes` bytes in total.
     pub(crate) async fn write(&mut self, messages: &[Waiting], bytes: u64) -> io::Result<()> {
         self.gathered.reserve((bytes as usize + messages.len() * TAGS_BYTES).min(2 * GATHERED_BYTES));
         for message in messages {
@@ -63,7 +63,7 @@ impl Writer {
     /// Writes the last frame of a lane, and closes it.
     pub(crate) async fn bye(mut self) {
         self.prelude(Prelude::BYE);
-        // The other side may have disconnected.
+        // Ignore errors: the other side may have disconnected.
         let _ = self.flush().await;
         self.close().await;
     }
@@ -88,7 +88,7 @@ impl Writer {
         self.record(|record| record.extend_from_slice(&prelude.encode()));
     }
 
-    /// Gathers a record, which `put` appends.
+    /// Gathers a record; `put` appends its bytes.
     fn record(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         let begin = self.gathered.len();
         put(&mut self.gathered);
@@ -111,7 +111,7 @@ impl Writer {
 /// Remaining bytes of some runs.
 struct Cursor<'a> {
     runs: &'a [ByteRun],
-    /// Number of bytes consumed of the first run.
+    /// Number of consumed bytes of the first run.
     consumed: usize,
 }
 

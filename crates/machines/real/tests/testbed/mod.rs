@@ -21,7 +21,7 @@ impl Testbed for Loopback {
         F: Future<Output = T> + 'static,
         T: 'static,
     {
-        // A closed node does not return in these tests. A node whose connection was broken answers at once.
+        // In these tests a closed node is not restarted, and a node whose connection was broken answers at once.
         let limits = Limits { recall: Duration::from_millis(200), ..Limits::default() };
         let adapt = |settings| Settings { buffer_bytes: POOL_BYTES, limits: limits.clone(), ..settings };
         run_nodes(self.driver, nodes as u64, &Reports::default(), adapt, test)

@@ -1,4 +1,4 @@
-//! Interface of a simulated node to its network: the stages of a message on its sender's side.
+//! Interface of a simulated node to its network: the stages of a message at its sender.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ impl Net {
 }
 
 impl machine::Net for Net {
-    // Inlined, so that the future is built in its final place from parts in registers.
+    // Inline this function, so that the future is built in its final place from parts in registers.
     #[inline(always)]
     fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>> {
         let stage = match self.world.network.accept(self.node, to, message) {
@@ -51,18 +51,18 @@ impl machine::Net for Net {
     }
 }
 
-/// Send of a message, which is in the table from the call on.
+/// Send of a message. The message is in the table from the call of `send` on.
 struct Send<'a> {
     net: &'a Net,
     stage: Stage,
 }
 
 enum Stage {
-    /// No work done yet.
+    /// No work was done yet.
     Accepted {
         index: usize,
     },
-    /// Waiting for the processor's work of this number.
+    /// The send waits for the processor's work with this number.
     Charged {
         index: usize,
         work: u64,
@@ -71,12 +71,12 @@ enum Stage {
     Held {
         index: usize,
     },
-    /// The message is on its way and has not left yet.
+    /// The message is in the fabric, but has not left its source completely.
     Leaving {
         departure: u64,
         scheduled: WakerId,
     },
-    /// The message waits for its unknown departure, with this entry among the departures.
+    /// The send waits for the departure of the message, whose time is unknown, with this entry among the departures.
     Waiting {
         index: usize,
         departure: usize,
@@ -205,8 +205,8 @@ struct Receive<'a> {
 impl Future for Receive<'_> {
     type Output = Result<(NodeId, Delivery)>;
 
-    // Inlined, so that the message moves from the table directly to its place at the caller. Each copy in between would
-    // read 64 bytes just written, and wait for them to leave the store buffer.
+    // Inline this function, so that the message is moved from the table directly to its place at the caller. Each
+    // intermediate copy would read 64 bytes that were just written, and wait for the store buffer.
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.network.next(self.node, context) {

@@ -1,4 +1,4 @@
-//! Work that a simulated node passes to another thread, as real nodes do for calls that may block: metadata
+//! Work that a simulated node passes to another thread, as real nodes do for calls that can block: metadata
 //! transactions, and creating, opening and removing objects.
 
 use std::rc::Rc;
@@ -19,12 +19,12 @@ pub(super) struct OtherThread {
 }
 
 impl OtherThread {
-    /// Returns a thread that takes `hand_over` in total to accept work and return it.
+    /// Returns a thread to which work is passed and from which its result is returned in the time `hand_over` in total.
     pub(super) fn new(world: Rc<World>, node: usize, hand_over: Duration) -> Self {
         OtherThread { world, node, hand_over }
     }
 
-    /// Waits for the time to pass work to the thread and back.
+    /// Waits for the time to pass work to the thread and its result back.
     pub(super) async fn take_over(&self) {
         if self.hand_over > Duration::ZERO {
             let executor = &self.world.executor;
@@ -32,13 +32,13 @@ impl OtherThread {
         }
     }
 
-    /// Waits for the time to pass work over, then does it on the node's processor in `nanoseconds`.
+    /// Waits for the time to pass work to the thread. Then does the work on the node's processor in `nanoseconds`.
     pub(super) async fn work(&self, nanoseconds: u64, activity: ProcessorActivity) {
         self.take_over().await;
         self.work_here(nanoseconds, activity).await;
     }
 
-    /// Does work of the node's main thread, without passing it over; otherwise like [`work`](Self::work).
+    /// Does work on the node's main thread instead of the other thread; otherwise like [`work`](Self::work).
     pub(super) async fn work_here(&self, nanoseconds: u64, activity: ProcessorActivity) {
         let World { executor, processors, .. } = &*self.world;
         processors.compute(executor, self.node, activity, (nanoseconds, Level::Thread)).await;

@@ -23,7 +23,7 @@ use super::TracePageArgs;
 use crate::options::experiment::RoundsArgs;
 use crate::output::row_format::RowOutput;
 
-/// Measure small files: how many of them clients create, stat, list and remove in a second.
+/// Measure small files: the number that clients create, stat, list and remove in a second.
 ///
 /// Starts agents on loopback; one of them is the metadata server. Each client is a node of this process with a separate
 /// directory. The time ends when the last client is done and all others can see its names and contents; no operation

@@ -119,7 +119,7 @@ pub(super) fn open(file: &Path) -> Result<Box<dyn Read>> {
     Ok(Box::new(opened))
 }
 
-/// Prints how many records of another tool's trace were omitted, and of which kinds.
+/// Prints the number of omitted records of another tool's trace, by kind.
 pub(super) fn print_notes_of(name: &str, imported: &Imported) {
     let name = shown::text(name);
     imported.notes().for_each(|note| say!("{name}: {note}"));

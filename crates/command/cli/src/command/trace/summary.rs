@@ -11,7 +11,7 @@ use super::input::{self, RangeArgs, TracesArgs};
 use super::shown;
 use crate::output::row_format::RowFormat;
 
-/// Print how often threads were in each state, and for how long.
+/// Print the number of spans of each state, and their time.
 ///
 /// The time of a nested state counts both for this state and for the outer state. A span without an end counts up to
 /// its last known time; a span without a begin does not count. The numbers of such spans are printed on standard error.

@@ -247,11 +247,8 @@ impl Report {
         let share = shares.fold(0.0, f64::max);
         if share > OWN_WORK_NOTED {
             let percent = 100.0 * share;
-            notes.push(
-                "Generating and checking data, or waiting for a processor to do so, took clients up to"
-                    .into(),
-            );
-            notes.push(format!("{percent:.0} % of the time. This may limit the figures."));
+            notes.push("Clients generated and checked data, or waited for a processor to do so, for".into());
+            notes.push(format!("up to {percent:.0} % of the time. This may limit the figures."));
         }
         if self.rows.iter().any(|row| row.operation == "read") {
             let share = Size(self.file_bytes / self.agents.len().max(1) as u64).rounded();
@@ -259,9 +256,7 @@ impl Report {
                 "Each agent has {share} of the file. Data in the agent's cache ({} unless",
                 AGENT_CACHE
             ));
-            notes.push(
-                "--cache sets another size) or in its computer's page cache are not read from disks.".into(),
-            );
+            notes.push("--cache sets another size) or its computer's page cache need no disk read.".into());
         }
         notes
     }

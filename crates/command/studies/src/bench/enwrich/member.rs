@@ -193,7 +193,7 @@ fn receive<T: serde::de::DeserializeOwned>() -> Result<T> {
     serde_json::from_str(&line).map_err(|error| failed(error.to_string()))
 }
 
-/// Receives a message on another thread, so that this node's other tasks can meanwhile serve its memory to other
+/// Receives a message on another thread, so that this node's other tasks can still serve its memory to other
 /// members.
 async fn receive_in_thread<T: serde::de::DeserializeOwned + Send + 'static>() -> Result<T> {
     let (sender, received) = flume::bounded(1);

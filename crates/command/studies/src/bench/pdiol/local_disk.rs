@@ -41,7 +41,7 @@ pub struct LocalDisk {
 }
 
 enum Command {
-    /// Reads the file from its beginning to its end, or until the receiver of the extents is dropped.
+    /// Reads the whole file, or until the receiver of the extents is dropped.
     Read { name: String, stretches: Sender<io::Result<Vec<u8>>> },
     /// Creates or replaces the file with the received extents, and reports when all of them are on the disk.
     Write { name: String, stretches: Receiver<Vec<u8>>, written: Sender<io::Result<()>> },

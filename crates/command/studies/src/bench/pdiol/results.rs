@@ -33,7 +33,7 @@ pub struct ProgramRow {
     pub disks: usize,
     /// Window in pages, or `adaptive`; empty for the local disk.
     pub window: String,
-    /// Elapsed time in seconds. This field and the next four are `None` if the run was not measured.
+    /// Elapsed time in seconds. `None` if the run was not measured; so for the next four fields.
     pub elapsed_s: Option<f64>,
     /// Processor time in the program and its library, in seconds.
     pub user_s: Option<f64>,
@@ -65,7 +65,7 @@ pub struct ElapsedRounds {
 }
 
 impl ElapsedRounds {
-    /// Returns the statistics of these times in seconds, or `None` if there are none.
+    /// Returns the statistics of these times in seconds, or `None` without times.
     pub fn of(seconds: &[f64]) -> Option<ElapsedRounds> {
         let sample = Sample::of(seconds)?;
         Some(ElapsedRounds {
