@@ -55,14 +55,9 @@ pub struct CollectiveAccess {
     pub file: u64,
     /// True for a write.
     pub writes: bool,
-    /// Offset of the first record.
-    pub offset: u64,
-    /// Size of a record in bytes.
-    pub record: u64,
-    /// Number of records of each client.
-    pub count: u64,
-    /// True for two-phase, false for disk-directed.
-    pub in_two_phases: bool,
+    /// Records of the first client. Those of the others follow in its gaps.
+    #[serde(flatten)]
+    pub records: StridedRecords,
     /// True if the clients sync the file together afterwards.
     pub syncs: bool,
 }
@@ -97,9 +92,9 @@ pub enum ClientOperation {
     Open(FileTarget),
     /// Closes one of the client's handles of the file.
     Close(FileTarget),
-    /// Writes this number of records of this many bytes, each with a gap of a record after it.
+    /// Writes records, with gaps of the same length.
     WriteRecords(FileTarget, StridedRecords),
-    /// Reads such records.
+    /// Reads records, with gaps of the same length.
     ReadRecords(FileTarget, StridedRecords),
     /// Creates a private file under a name that must be free.
     Make(u64),
@@ -127,7 +122,7 @@ pub enum ClientOperation {
     Together(usize),
 }
 
-/// Records of one client: equally long, and each separated from the next by as many bytes.
+/// Equally long records of a client, with equal gaps between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StridedRecords {
     /// Offset of the first record.
@@ -380,15 +375,9 @@ impl StridedRecords {
 
 impl CollectiveAccess {
     fn drawn(draw: &mut Draw) -> CollectiveAccess {
-        CollectiveAccess {
-            file: draw.below(SHARED),
-            writes: draw.below(3) > 0,
-            offset: draw.below(BYTES),
-            record: draw.one_of(&[8, 100, 512, 700]),
-            count: 1 + draw.below(4),
-            in_two_phases: draw.below(2) == 0,
-            syncs: draw.below(2) == 0,
-        }
+        let (file, writes, offset) = (draw.below(SHARED), draw.below(3) > 0, draw.below(BYTES));
+        let records = StridedRecords::drawn(draw, offset);
+        CollectiveAccess { file, writes, records, syncs: draw.below(2) == 0 }
     }
 }
 

@@ -10,7 +10,6 @@ use sim::SimMachine;
 use super::{QUIET, World, directory_of, look, text_of};
 use crate::contents::ReadCall;
 use crate::names::State;
-use crate::schedule::Fault;
 
 /// Time after which a restarted metadata server and all leases let orphans be removed.
 const ORPHANS_GONE: Duration = Duration::from_secs(120);
@@ -20,8 +19,8 @@ impl World {
     pub(super) async fn check_all(&self) -> Result<(), String> {
         let tree = self.tree().await?;
         let records = self.survey_without_orphans(&tree).await?;
-        if let Some(complaint) = defects(&records).first() {
-            self.break_law("namespace", complaint.text.clone());
+        if let Some(defect) = defects(&records).first() {
+            self.break_law("namespace", defect.text.clone());
         }
         for client in 0..self.schedule.clients.len() {
             self.check_directory(&tree, client).await?;
@@ -60,7 +59,7 @@ impl World {
     }
 
     /// Compares a directory with its possible states.
-    pub(super) async fn check_directory(&self, tree: &Tree<SimMachine>, client: usize) -> Result<(), String> {
+    async fn check_directory(&self, tree: &Tree<SimMachine>, client: usize) -> Result<(), String> {
         let found = self.list(tree, client).await.map_err(text_of)?;
         self.check_listed(client, &found);
         Ok(())
@@ -94,7 +93,7 @@ impl World {
     }
 
     /// Reads a file twice and compares it with its history.
-    pub(super) async fn check_file(
+    async fn check_file(
         &self,
         tree: &Tree<SimMachine>,
         file: usize,
@@ -112,9 +111,7 @@ impl World {
             fs::Result::Ok((length, data, again))
         };
         let what = format!("in the end: file {file}");
-        // Damage stays until the data are written again.
-        let has_damage = self.has_fault(|fault| matches!(fault, Fault::Damage(..)));
-        let may_be_read = !has_damage && self.files.borrow()[file].is_persistent();
+        let must_be_readable = !self.has_damage() && self.files.borrow()[file].is_persistent();
         match read.await {
             Ok((length, data, again)) => {
                 if data != again {
@@ -130,7 +127,7 @@ impl World {
                 self.keep("contents", &what, checked);
             }
             Err(error) => {
-                if !self.has_faults.get() || may_be_read {
+                if !self.has_faults.get() || must_be_readable {
                     self.break_law("failure", format!("{what}: {error}"));
                 }
             }
@@ -139,11 +136,7 @@ impl World {
     }
 
     /// Removes contents without one of these files: none may be left after that.
-    pub(super) async fn check_remains(
-        &self,
-        tree: &Tree<SimMachine>,
-        files: &BTreeSet<FileId>,
-    ) -> Result<(), String> {
+    async fn check_remains(&self, tree: &Tree<SimMachine>, files: &BTreeSet<FileId>) -> Result<(), String> {
         let client = tree.cache().client();
         let left = async || {
             let left = client.list_numbered().await.map_err(text_of)?;

@@ -1,6 +1,6 @@
 //! Accesses of a process to records, alone and collectively.
 
-use fs::{OpenTreeFile, TeamMembership, TeamStep};
+use fs::{OpenTreeFile, SelectedSettings, TeamMembership, TeamStep};
 use layout::{Extent, Selection};
 use machine::Memory;
 use sim::SimMachine;
@@ -8,7 +8,38 @@ use sim::SimMachine;
 use super::process::{Done, Process};
 use super::selected_settings;
 use crate::contents::{ReadCall, bytes_of};
-use crate::schedule::{CollectiveAccess, Fault, FileTarget, StridedRecords};
+use crate::schedule::{Fault, FileTarget, StridedRecords};
+
+/// Records of a process in an open file, and the team that accesses the file together, if any.
+struct Access<'a> {
+    team: Option<&'a TeamMembership<SimMachine>>,
+    file: usize,
+    handle: &'a OpenTreeFile<SimMachine>,
+    selection: Selection,
+    offsets: Vec<u64>,
+    /// Size of a record in bytes.
+    record: u64,
+    settings: SelectedSettings,
+    /// True if another member may send the bytes.
+    is_exchanged: bool,
+}
+
+impl<'a> Access<'a> {
+    /// Returns the access to records that begin at distances of `stride` bytes.
+    fn new(
+        team: Option<&'a TeamMembership<SimMachine>>,
+        file: usize,
+        handle: &'a OpenTreeFile<SimMachine>,
+        records: StridedRecords,
+        stride: u64,
+    ) -> Access<'a> {
+        let StridedRecords { offset, record, count, in_two_phases } = records;
+        let selection = Selection::vector(Extent::new(offset, record), count, stride).expect("within a file");
+        let offsets = (0..count).map(|index| offset + index * stride).collect();
+        let (settings, is_exchanged) = (selected_settings(in_two_phases), in_two_phases && team.is_some());
+        Access { team, file, handle, selection, offsets, record, settings, is_exchanged }
+    }
+}
 
 impl Process {
     /// Takes part in a collective operation of all clients, with a separate team.
@@ -18,18 +49,24 @@ impl Process {
         let file = self.opened(FileTarget::Shared(collective.file)).await?;
         // Another thread may close the file before the team is complete.
         let handle = self.handle(file)?;
-        let (rank, size) = (self.client as u32, self.world.schedule.clients.len() as u32);
+        let (rank, size) = (self.client as u64, self.world.schedule.clients.len() as u64);
         let client = self.tree.cache().client().clone();
-        let team = TeamMembership::form(&client, &format!("collective{index}"), rank, size).await;
+        let name = format!("collective{index}");
+        let team = TeamMembership::form(&client, &name, rank as u32, size as u32).await;
         let team = self.check("forming a team", team)?;
+        let StridedRecords { offset, record, .. } = collective.records;
+        let records = StridedRecords { offset: offset + record * rank, ..collective.records };
+        let access = Access::new(Some(&team), file, &handle, records, record * size);
         let moved = match collective.writes {
-            true => self.write_together(&team, file, &handle, collective).await,
-            false => self.read_together(&team, file, &handle, collective).await,
+            true => self.write_access(access).await,
+            false => self.read_access(access).await,
         };
         if collective.syncs && moved.is_ok() {
             let (started, turn) = (self.now(), team.turn(team.next_turn(), TeamStep::Sync).await);
             let synced = handle.sync_together(&turn).await;
             self.check_file(file, "a sync together", synced)?;
+            // Known defect: it succeeds although an I/O node could not write cached data of a member, if another member
+            // asks for the flush. The next flush of that member fails.
             if !self.world.has_disk_faults() {
                 self.note(file, |history, process, now| history.persist_together(process, started, now));
             }
@@ -37,128 +74,67 @@ impl Process {
         moved
     }
 
-    pub(super) async fn write_together(
-        &self,
-        team: &TeamMembership<SimMachine>,
-        file: usize,
-        handle: &OpenTreeFile<SimMachine>,
-        collective: CollectiveAccess,
-    ) -> Done {
-        let (selection, offsets) = self.selected(collective);
-        let (process, now, record) = (self.process, self.now(), collective.record);
-        let (mut begun, mut data) = (Vec::new(), Vec::new());
-        for offset in offsets {
-            let stamp = self.world.stamp();
-            begun.push(self.world.file(file, |file| file.begin_write(stamp, process, offset, record, now)));
-            data.extend(bytes_of(stamp, record));
-        }
-        let settings = selected_settings(collective.in_two_phases);
-        let turn = team.turn(team.next_turn(), TeamStep::write(settings.method)).await;
-        let written = handle.write_selected(Some(&turn), &selection, &Memory::real(data), settings).await;
-        self.check_file(file, "a collective write", written)?;
-        for begun in begun {
-            self.note(file, |history, _, now| {
-                history.accept_collective(begun, collective.in_two_phases, now)
-            });
-        }
-        Ok(())
-    }
-
-    pub(super) async fn read_together(
-        &self,
-        team: &TeamMembership<SimMachine>,
-        file: usize,
-        handle: &OpenTreeFile<SimMachine>,
-        collective: CollectiveAccess,
-    ) -> Done {
-        let (selection, offsets) = self.selected(collective);
-        let memory = Memory::real(vec![0; selection.bytes() as usize]);
-        let (settings, record) = (selected_settings(collective.in_two_phases), collective.record);
-        let started = self.now();
-        let turn = team.turn(team.next_turn(), TeamStep::read(settings.method)).await;
-        let read = handle.read_selected(Some(&turn), &selection, &memory, settings).await;
-        let bytes = self.check_file(file, "a collective read", read)?;
-        let reading = ReadCall { reader: self.process, opened: started, started, ended: self.now() };
-        self.check_records(file, &memory, bytes, record, offsets, &reading);
-        Ok(())
-    }
-
-    /// Checks read records, of which the file has the first `bytes` bytes.
-    fn check_records(
-        &self,
-        file: usize,
-        memory: &Memory,
-        bytes: u64,
-        record: u64,
-        offsets: Vec<u64>,
-        reading: &ReadCall,
-    ) {
-        let data = memory.clone().into_vec().expect("real memory");
-        if self.world.has_fault(|fault| matches!(fault, Fault::FlipRead(_) | Fault::FlipWrite(_))) {
-            // Records have no checksums between their message and their place in a block.
-            return;
-        }
-        let losses = self.world.losses.borrow().clone();
-        // The file may end within a record, and then it has none of the later ones.
-        let data = &data[..bytes as usize];
-        for (index, offset) in (0..).zip(offsets) {
-            let start = (index * record).min(bytes);
-            let data = &data[start as usize..(start + record).min(bytes) as usize];
-            let checked =
-                self.world.file(file, |file| file.check_read(offset, record, data, reading, &losses));
-            self.world.keep("contents", &format!("client {}: records of file {file}", self.client), checked);
-        }
-    }
-
     /// Writes records alone.
     pub(super) async fn write_records(&self, target: FileTarget, records: StridedRecords) -> Done {
         let file = self.opened(target).await?;
-        let (selection, offsets) =
-            selected(records.offset, records.record, 2 * records.record, records.count);
-        let (process, now) = (self.process, self.now());
-        let (mut begun, mut data) = (Vec::new(), Vec::new());
-        for offset in offsets {
-            let stamp = self.world.stamp();
-            begun.push(
-                self.world.file(file, |file| file.begin_write(stamp, process, offset, records.record, now)),
-            );
-            data.extend(bytes_of(stamp, records.record));
-        }
-        let settings = selected_settings(records.in_two_phases);
-        let written =
-            self.handle(file)?.write_selected(None, &selection, &Memory::real(data), settings).await;
-        self.check_file(file, "a write of records", written)?;
-        for begun in begun {
-            self.note(file, |history, _, now| history.accept_collective(begun, false, now));
-        }
-        Ok(())
+        let handle = self.handle(file)?;
+        self.write_access(Access::new(None, file, &handle, records, 2 * records.record)).await
     }
 
     /// Reads records alone.
     pub(super) async fn read_records(&self, target: FileTarget, records: StridedRecords) -> Done {
         let file = self.opened(target).await?;
-        let (selection, offsets) =
-            selected(records.offset, records.record, 2 * records.record, records.count);
-        let memory = Memory::real(vec![0; selection.bytes() as usize]);
-        let (started, asked) = (self.now(), self.asked(file)?);
-        let settings = selected_settings(records.in_two_phases);
-        let read = self.handle(file)?.read_selected(None, &selection, &memory, settings).await;
-        let bytes = self.check_file(file, "a read of records", read)?;
-        let reading = ReadCall { reader: self.process, opened: asked, started, ended: self.now() };
-        self.check_records(file, &memory, bytes, records.record, offsets, &reading);
+        let handle = self.handle(file)?;
+        self.read_access(Access::new(None, file, &handle, records, 2 * records.record)).await
+    }
+
+    async fn write_access(&self, access: Access<'_>) -> Done {
+        let Access { file, record, settings, .. } = access;
+        let (process, now) = (self.process, self.now());
+        let (mut begun, mut data) = (Vec::new(), Vec::new());
+        for offset in access.offsets {
+            let stamp = self.world.stamp();
+            begun.push(self.world.file(file, |file| file.begin_write(stamp, process, offset, record, now)));
+            data.extend(bytes_of(stamp, record));
+        }
+        let turn = match access.team {
+            Some(team) => Some(team.turn(team.next_turn(), TeamStep::write(settings.method)).await),
+            None => None,
+        };
+        let memory = Memory::real(data);
+        let written = access.handle.write_selected(turn.as_ref(), &access.selection, &memory, settings).await;
+        self.check_file(file, "a write of records", written)?;
+        for begun in begun {
+            self.note(file, |history, _, now| history.accept_collective(begun, access.is_exchanged, now));
+        }
         Ok(())
     }
 
-    /// Returns this client's part of a collective operation, and the offsets of its records.
-    pub(super) fn selected(&self, collective: CollectiveAccess) -> (Selection, Vec<u64>) {
-        let CollectiveAccess { offset, record, count, .. } = collective;
-        let stride = record * self.world.schedule.clients.len() as u64;
-        selected(offset + record * self.client as u64, record, stride, count)
+    async fn read_access(&self, access: Access<'_>) -> Done {
+        let Access { file, record, settings, .. } = access;
+        let memory = Memory::real(vec![0; access.selection.bytes() as usize]);
+        let started = self.now();
+        let (opened, turn) = match access.team {
+            // All members see the writes that any of them has seen.
+            Some(team) => (started, Some(team.turn(team.next_turn(), TeamStep::read(settings.method)).await)),
+            None => (self.asked(file)?, None),
+        };
+        let read = access.handle.read_selected(turn.as_ref(), &access.selection, &memory, settings).await;
+        let bytes = self.check_file(file, "a read of records", read)?;
+        if self.world.has_fault(|fault| matches!(fault, Fault::FlipRead(_) | Fault::FlipWrite(_))) {
+            // Records have no checksums between their message and their place in a block.
+            return Ok(());
+        }
+        let reading = ReadCall { reader: self.process, opened, started, ended: self.now() };
+        let (data, losses) = (memory.into_vec().expect("real memory"), self.world.losses.borrow().clone());
+        for (index, offset) in (0..).zip(access.offsets) {
+            // The file may end within a record, and then it has none of the later ones.
+            let [start, end] = [index, index + 1].map(|index| (index * record).min(bytes) as usize);
+            let checked = self
+                .world
+                .file(file, |file| file.check_read(offset, record, &data[start..end], &reading, &losses));
+            self.world.keep("contents", &format!("client {}: records of file {file}", self.client), checked);
+        }
+        Ok(())
     }
-}
-
-/// Returns a selection of equal records, and their offsets.
-fn selected(first: u64, record: u64, stride: u64, count: u64) -> (Selection, Vec<u64>) {
-    let selection = Selection::vector(Extent::new(first, record), count, stride).expect("within a file");
-    (selection, (0..count).map(|index| first + index * stride).collect())
 }

@@ -10,14 +10,18 @@ use super::{QUIET, World};
 use crate::names::PossibleNames;
 use crate::schedule::Fault;
 
+/// Time after which the last fault has no effect on waiting operations: a lease and a timeout.
+const HEALED: Duration = Duration::from_secs(20);
+
 impl World {
     /// Injects the faults at their times.
     pub(super) async fn inject_faults(self: &Rc<Self>) {
         let start = self.checker.now();
-        let last = self.schedule.faults.iter().map(|fault| fault.at).max();
-        self.last_fault.set((start + Duration::from_micros(last.unwrap_or(0))).as_nanos());
         let mut faults = self.schedule.faults.clone();
         faults.sort_by_key(|fault| fault.at);
+        if let Some(last) = faults.last() {
+            self.healed.set(start + Duration::from_micros(last.at));
+        }
         for (index, fault) in faults.into_iter().enumerate() {
             self.checker.sleep_until(start + Duration::from_micros(fault.at)).await;
             if self.broken.borrow().is_some() {
@@ -29,7 +33,7 @@ impl World {
     }
 
     /// Injects a fault. A task of the checker ends it.
-    pub(super) fn inject(self: &Rc<Self>, index: u64, fault: Fault) {
+    fn inject(self: &Rc<Self>, index: u64, fault: Fault) {
         let seed = machine::mix(self.schedule.seed ^ index << 32) >> 30;
         let clients: Vec<SimMachine> =
             self.clients.borrow().iter().map(|(machine, _)| machine.clone()).collect();
@@ -138,21 +142,40 @@ impl World {
         self.later(pause, move |world| world.start_process(client, count));
     }
 
-    pub(super) fn block(self: &Rc<Self>, from: &SimMachine, to: &SimMachine, time: u64) {
+    fn block(self: &Rc<Self>, from: &SimMachine, to: &SimMachine, time: u64) {
         from.block(to.node());
         let (from, to) = (from.clone(), to.node());
         self.later(time, move |_| from.unblock(to));
     }
 
     /// Ends a fault after `time` microseconds.
-    pub(super) fn later(self: &Rc<Self>, time: u64, end: impl FnOnce(Rc<World>) + 'static) {
+    fn later(self: &Rc<Self>, time: u64, end: impl FnOnce(Rc<World>) + 'static) {
         let time = Duration::from_micros(time);
         self.note_fault(self.checker.now() + time);
         self.after(time, end);
     }
 
+    /// Blocks until all faults have ended, and all consequences that only a restart ends.
+    pub(super) async fn faults_ended(&self) {
+        loop {
+            let end = self.healed.get() + HEALED;
+            if end <= self.checker.now() {
+                break;
+            }
+            self.checker.sleep_until(end).await;
+        }
+        self.end_pending_faults();
+        let needs_restart = self.has_disk_faults() || self.has_flipped_reads();
+        if needs_restart && !self.has_restarted.replace(true) {
+            (0..self.nodes.count() as usize).for_each(|io_node| self.nodes.kill(io_node));
+            self.note_fault(self.checker.now());
+            self.note_loss();
+            self.pause(QUIET).await;
+        }
+    }
+
     /// Ends the faults that operations have not met.
-    pub(super) fn end_pending_faults(&self) {
+    fn end_pending_faults(&self) {
         for io_node in 0..self.nodes.count() as usize {
             let faults = self.nodes.faults(io_node);
             let pending = [
@@ -173,9 +196,7 @@ impl World {
         self.end_pending_faults();
         self.clients.borrow().iter().for_each(|(machine, _)| machine.end());
         self.names.borrow_mut().iter_mut().for_each(PossibleNames::end_process);
-        // A bit that flipped in a cache stays until the restart.
-        let has_flipped = self.has_fault(|fault| matches!(fault, Fault::FlipRead(_)));
-        if self.schedule.seed.is_multiple_of(2) || has_flipped {
+        if self.schedule.seed.is_multiple_of(2) || self.has_flipped_reads() {
             self.note_fault(self.checker.now());
             self.note_loss();
             for io_node in 0..self.nodes.count() {

@@ -49,9 +49,6 @@ const LIMIT: Duration = Duration::from_secs(4 * 3600);
 /// Interval at which a client tries again to connect.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// Time after which the last fault has no effect on waiting operations: a lease and a timeout.
-const HEALED: Duration = Duration::from_secs(20);
-
 /// Number of event times in a nanosecond.
 const EVENTS_AT_ONCE: u64 = 1000;
 
@@ -84,14 +81,12 @@ struct World {
     last_event: Cell<EventTime>,
     /// Times of faults that may take unflushed data.
     losses: RefCell<Vec<Range<EventTime>>>,
-    /// Time before which faults may begin.
-    last_fault: Cell<EventTime>,
     /// True if the I/O nodes were restarted after the last fault.
     has_restarted: Cell<bool>,
     /// Number of power cuts.
     cuts: Cell<u64>,
-    /// Time at which the last temporary fault ends.
-    healed: Cell<EventTime>,
+    /// Time at which the last temporary fault ends, as far as known.
+    healed: Cell<Instant>,
     stamps: Cell<u64>,
     processes: Cell<usize>,
     /// Next operation of each client.
@@ -312,8 +307,7 @@ impl World {
         self.files.borrow_mut().iter_mut().for_each(|file| file.disclaim(process));
     }
 
-    /// Returns true if writes to a disk may fail. Known defect: a collective sync succeeds although an I/O node could
-    /// not write cached data of a member, if another member asks for the flush. The next flush of that member fails.
+    /// Returns true if writes to a disk may fail.
     fn has_disk_faults(&self) -> bool {
         self.has_fault(|fault| {
             matches!(
@@ -322,11 +316,20 @@ impl World {
                     | Fault::FailFlushes(..)
                     | Fault::FailMedium(..)
                     | Fault::FillDisk(..)
-                    | Fault::FlipRead(_)
                     | Fault::FlipWrite(_)
                     | Fault::HoldDisk(..)
             )
         })
+    }
+
+    /// Returns true if bits may flip after reads: they stay in the caches of an I/O node until its restart.
+    fn has_flipped_reads(&self) -> bool {
+        self.has_fault(|fault| matches!(fault, Fault::FlipRead(_)))
+    }
+
+    /// Returns true if stored data may be damaged: they stay so until they are written again.
+    fn has_damage(&self) -> bool {
+        self.has_fault(|fault| matches!(fault, Fault::Damage(..)))
     }
 
     /// Returns true if the schedule has such a fault.
@@ -337,7 +340,7 @@ impl World {
     /// Records a fault that lasts until `end`.
     fn note_fault(&self, end: Instant) {
         self.has_faults.set(true);
-        self.healed.set(self.healed.get().max(end.as_nanos()));
+        self.healed.set(self.healed.get().max(end));
     }
 
     /// Records that unflushed data may be lost at present.
@@ -371,10 +374,9 @@ impl World {
             has_faults: Cell::default(),
             last_event: Cell::default(),
             losses: RefCell::default(),
-            last_fault: Cell::new(0),
             has_restarted: Cell::default(),
             cuts: Cell::default(),
-            healed: Cell::default(),
+            healed: Cell::new(Instant::START),
             stamps: Cell::default(),
             processes: Cell::default(),
             next: RefCell::new(vec![0; count]),
@@ -397,24 +399,6 @@ impl World {
                 Err(_) if self.checker.now() < end => self.pause(QUIET).await,
                 outcome => return outcome,
             }
-        }
-    }
-
-    /// Blocks until all faults have ended, and all consequences that only a restart ends.
-    async fn faults_ended(&self) {
-        loop {
-            let end = Instant::from_nanos(self.last_fault.get().max(self.healed.get())) + HEALED;
-            if end <= self.checker.now() {
-                break;
-            }
-            self.checker.sleep_until(end).await;
-        }
-        self.end_pending_faults();
-        if self.has_disk_faults() && !self.has_restarted.replace(true) {
-            (0..self.nodes.count() as usize).for_each(|io_node| self.nodes.kill(io_node));
-            self.note_fault(self.checker.now());
-            self.note_loss();
-            self.pause(QUIET).await;
         }
     }
 
@@ -469,7 +453,7 @@ impl World {
 
     /// Returns the time at which an operation must have ended.
     fn patience_end(&self, started: Instant) -> Instant {
-        Instant::from_nanos(self.healed.get()).max(started) + PATIENCE
+        self.healed.get().max(started) + PATIENCE
     }
 
     /// Calls a function after a time, before the check.

@@ -12,7 +12,7 @@ use sim::SimMachine;
 use super::{World, directory_of, look, shared_path};
 use crate::contents::{EventTime, History, ReadCall, bytes_of};
 use crate::names::State;
-use crate::schedule::{ClientOperation, Fault, FileTarget, SHARED};
+use crate::schedule::{ClientOperation, FileTarget, SHARED};
 
 /// Number of times that a client may report losses after the last fault: with a disconnect, for files, for names.
 const REPORTS: u32 = 3;
@@ -23,15 +23,15 @@ const RECOVERY: Duration = Duration::from_secs(1);
 /// Process of a client.
 pub(super) struct Process {
     pub(super) world: Rc<World>,
-    pub(super) machine: SimMachine,
+    machine: SimMachine,
     pub(super) client: usize,
     pub(super) process: usize,
     pub(super) tree: Tree<SimMachine>,
-    pub(super) open: RefCell<BTreeMap<usize, Open>>,
+    open: RefCell<BTreeMap<usize, Open>>,
     /// True if no operation may fail, except on files that a power cut has taken.
-    pub(super) is_strict: Cell<bool>,
+    is_strict: Cell<bool>,
     /// Serialises operations on names, whose history is a sequence.
-    pub(super) naming: Permits,
+    naming: Permits,
     /// Serialises operations on locks.
     pub(super) locking: Permits,
     /// Serialises collective operations, which all clients enter in the same order.
@@ -130,7 +130,7 @@ impl Process {
         }
     }
 
-    /// Executes operations of the client until none is left.
+    /// Executes operations of the client until all have begun.
     async fn work_alone(&self) {
         loop {
             let index = self.world.next.borrow()[self.client];
@@ -173,8 +173,7 @@ impl Process {
             self.sync_each().await;
             self.machine.sleep_until(self.machine.now() + RECOVERY).await;
         }
-        // Damage stays until the data are written again.
-        self.is_strict.set(!self.world.has_fault(|fault| matches!(fault, Fault::Damage(..))));
+        self.is_strict.set(!self.world.has_damage());
         for file in self.open_files() {
             self.write_to(file, file as u64, 100).await?;
             self.sync_file(file).await?;
@@ -347,7 +346,7 @@ impl Process {
     }
 
     /// Returns the files that a private name may have.
-    pub(super) fn possible_files(&self, name: u64) -> Vec<Option<usize>> {
+    fn possible_files(&self, name: u64) -> Vec<Option<usize>> {
         let names = self.world.names.borrow();
         let mut files: Vec<_> =
             names[self.client].possible().iter().map(|state| state.get(&name).copied()).collect();
@@ -375,7 +374,7 @@ impl Process {
         Ok(())
     }
 
-    pub(super) async fn append(&self, target: FileTarget, bytes: u64) -> Done {
+    async fn append(&self, target: FileTarget, bytes: u64) -> Done {
         let file = self.opened(target).await?;
         let (stamp, started) = (self.world.stamp(), self.now());
         // Until it succeeds, its offset is unknown.
@@ -391,7 +390,7 @@ impl Process {
         Ok(())
     }
 
-    pub(super) async fn cut(&self, target: FileTarget, length: u64) -> Done {
+    async fn cut(&self, target: FileTarget, length: u64) -> Done {
         let file = self.opened(target).await?;
         let (process, now) = (self.process, self.now());
         let begun = self.world.file(file, |file| file.begin_cut(process, length, now));
@@ -429,7 +428,7 @@ impl Process {
         Ok(())
     }
 
-    pub(super) async fn send(&self, target: FileTarget) -> Done {
+    async fn send(&self, target: FileTarget) -> Done {
         let file = self.opened(target).await?;
         self.send_file(file).await
     }
@@ -485,7 +484,7 @@ impl Process {
         self.close_file(file, closing).await
     }
 
-    pub(super) async fn close_file(&self, file: usize, open: Open) -> Done {
+    async fn close_file(&self, file: usize, open: Open) -> Done {
         self.world.locks.borrow_mut().retain(|held| held.process != self.process || held.file != file);
         for handle in open.handles {
             let started = self.now();
