@@ -65,7 +65,7 @@ struct Found {
     area: String,
     habit: &'static str,
     count: usize,
-    /// File, and line of the begin of the paragraph.
+    /// File, and first line of the paragraph.
     place: String,
 }
 
@@ -78,6 +78,7 @@ pub fn counts(tree: &Tree) -> HabitCounts {
     counts
 }
 
+/// Returns the habits in all comments and documents, paragraph by paragraph.
 fn find(tree: &Tree) -> Vec<Found> {
     let mut found = Vec::new();
     for text in tree.texts() {
@@ -119,12 +120,14 @@ pub fn language_gets_no_worse(tree: &Tree, recorded: &str) -> Vec<String> {
         .filter_map(|(key, count)| Some((key, count.parse().ok()?)))
         .collect();
     let limit = |area: &str, habit: &str| limits.get(&*format!("{area},{habit}")).copied().unwrap_or(0);
-    let found = find(tree);
-    let worse = counts(tree).into_iter().filter_map(|((area, habit), count)| {
-        let limit = limit(&area, habit);
-        let places = found.iter().filter(|found| found.area == area && found.habit == habit);
-        let places: Vec<&str> = places.map(|found| &*found.place).collect();
+    let mut by_habit = BTreeMap::<_, Vec<Found>>::new();
+    for found in find(tree) {
+        by_habit.entry((found.area.clone(), found.habit)).or_default().push(found);
+    }
+    let worse = by_habit.into_iter().filter_map(|((area, habit), found)| {
+        let (limit, count) = (limit(&area, habit), found.iter().map(|found| found.count).sum::<usize>());
         (count > limit).then(|| {
+            let places: Vec<&str> = found.iter().map(|found| &*found.place).collect();
             format!(
                 "{area}: habit \"{habit}\" {count} times, {limit} at most, in {}: see \"English\" in CONTRIBUTING.md",
                 places.join(", ")
