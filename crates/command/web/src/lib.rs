@@ -2,8 +2,7 @@
 //! closes each connection after one answer.
 //!
 //! ```text
-//!   listener --> a thread for each connection, 16 at most --> request, in 5 s --> host --> answer, while the client
-//! receives it
+//!   listener --> a thread for each connection, 16 at most --> request, in 5 s --> host --> answer to the client
 //! ```
 //!
 //! A client can occupy one of these threads for a bounded time, and no other resource. A new connection replaces the

@@ -10,8 +10,8 @@
 //! let session = Session::start(Settings::new(node::agents::find()?))?;
 //! let tree = session.tree();
 //! let directory = Path::new("/mnt/files");
-//! let told = |error: &node::Error| eprintln!("{error}");
-//! let mounted = MountedDirectory::begin(&tree, directory, MountSettings::default(), told)?;
+//! let report = |error: &node::Error| eprintln!("{error}");
+//! let mounted = MountedDirectory::begin(&tree, directory, MountSettings::default(), report)?;
 //! mounted.wait()?;
 //! session.finish()
 //! # }

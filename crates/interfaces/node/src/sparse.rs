@@ -194,22 +194,22 @@ mod tests {
         file.set_len(5 * MIB).expect("room");
         let mut file = SparseFile::new(file).expect("a file");
         for _ in 0..2 {
-            assert_eq!(file.hole().expect("told"), Hole { bytes: 2 * MIB, is_last: false });
+            assert_eq!(file.hole().expect("the answer"), Hole { bytes: 2 * MIB, is_last: false });
         }
         file.skip_hole(2 * MIB).expect("it goes on there");
-        assert_eq!(file.hole().expect("told"), Hole::default());
+        assert_eq!(file.hole().expect("the answer"), Hole::default());
         let mut read = [0; 100];
         file.read_exact(&mut read).expect("there are data");
         assert_eq!(
-            (read, file.hole().expect("told").bytes),
+            (read, file.hole().expect("the answer").bytes),
             ([7; 100], 0),
             "the rest of a block is data, too"
         );
         file.skip_hole(MIB - 100).expect("it goes on there");
-        assert_eq!(file.hole().expect("told"), Hole { bytes: 2 * MIB, is_last: true });
+        assert_eq!(file.hole().expect("the answer"), Hole { bytes: 2 * MIB, is_last: true });
         file.skip_hole(2 * MIB).expect("it goes on there");
         assert_eq!(
-            (file.hole().expect("told"), file.read(&mut read).expect("the end")),
+            (file.hole().expect("the answer"), file.read(&mut read).expect("the end")),
             (Hole::default(), 0)
         );
     }

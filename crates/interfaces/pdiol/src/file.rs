@@ -235,7 +235,7 @@ impl File {
     }
 
     fn begin_page(&mut self) -> Result<()> {
-        self.let_go();
+        self.empty_buffer();
         if self.position >= layout::FILE_BYTES_MAX {
             let why = format!("the limit of a file is {} bytes", layout::FILE_BYTES_MAX);
             return Err(Error::new(ErrorKind::TooLarge, self.name(), why));
@@ -277,7 +277,7 @@ impl File {
     }
 
     /// Empties the buffer: passes written bytes to the node thread, and returns lent pages.
-    fn let_go(&mut self) {
+    fn empty_buffer(&mut self) {
         self.hand_over();
         self.buffer = Buffer::Empty;
     }
@@ -366,7 +366,7 @@ impl Seek for File {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let target = self.target(to)?;
         if target != self.position || !matches!(self.buffer, Buffer::Writing { .. }) {
-            self.let_go();
+            self.empty_buffer();
             self.position = target;
         }
         Ok(target)

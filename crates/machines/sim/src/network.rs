@@ -272,7 +272,7 @@ impl Network {
 
     /// Removes a message from the queue: it is on its way, or will not be sent any more.
     #[cold]
-    pub(crate) fn let_go(&self, index: usize) {
+    pub(crate) fn dequeue(&self, index: usize) {
         let mut state = self.state.borrow_mut();
         let source = state.routes[index].source as usize;
         let held = &mut state.ports[source].held;

@@ -413,8 +413,8 @@ fn locks_survive_a_restart_of_the_metadata_agent() {
     point.unmount();
 }
 
-/// Mounts with metrics, and returns their address. The attribute timeout is long because the test may run slowly beside
-/// other tests.
+/// Mounts with metrics, and returns their address. The attribute timeout is long, because other tests may slow this one
+/// down.
 fn mount_with_metrics(point: &MountPoint) -> String {
     let usual = ["--background", "--log", "mount.log", "--metrics", "0", "--attr-timeout", "60"];
     let mut command = point.command(&["mount"], &usual);

@@ -117,7 +117,7 @@ impl Future for Send<'_> {
                 self.stage = Stage::Held { index };
                 let poll = self.inject(index, context);
                 if !matches!(self.stage, Stage::Held { .. }) {
-                    network.let_go(index);
+                    network.dequeue(index);
                 }
                 poll
             }
@@ -186,7 +186,7 @@ impl Drop for Send<'_> {
         match self.stage {
             Stage::Accepted { index } | Stage::Charged { index, .. } => self.net.world.network.discard(index),
             Stage::Held { index } => {
-                self.net.world.network.let_go(index);
+                self.net.world.network.dequeue(index);
                 self.net.world.network.discard(index);
             }
             Stage::Waiting { index, departure } => {

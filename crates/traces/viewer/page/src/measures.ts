@@ -97,9 +97,9 @@ export function length({ begin, end }: Stretches): number {
 
 /**
  * The command *overlap*. With two or more chosen states: the times at which distinct threads (of the chosen threads, if
- * any) are in these states. With fewer states: the times at which all chosen threads are in the chosen state, or in any
- * state if none is chosen. A state does not overlap a state that contains it in the same thread. Null if fewer than two
- * states and two threads are chosen, or too many.
+ * any) are in these states. With one chosen state: the times at which all chosen threads are in this state. Without a
+ * chosen state: the times at which each of them is in any state. A state does not overlap a state that contains it in
+ * the same thread. Null if fewer than two states and two threads are chosen, or too many.
  */
 export function overlap(trace: Trace, range: Range, states: Set<number>, threads: Set<number>): Stretches | null {
   const [stateCount, threadCount] = [trace.states.length, trace.threads.length];

@@ -121,8 +121,8 @@ export class Panel {
 
   private showNames(rows: Row[]): void {
     const { trace, look } = this.view;
-    // A name that scrolls out of view and back keeps its element, and so the focus. Above NAMES_MAX, all elements are
-    // created anew.
+    // A name that scrolls out of view and back keeps its element, and so the focus. Above NAMES_MAX elements, drop all
+    // of them and create those of the visible names.
     if (trace !== this.namedTrace || this.named.size > NAMES_MAX) this.named.clear();
     this.namedTrace = trace;
     const made = rows.map((row) => {

@@ -346,7 +346,7 @@ mod tests {
         }
         drop(disk.create(&"half".parse().expect("a name"), true).expect("a file"));
         let missing: FileName = "nothing".parse().expect("a name");
-        assert!(disk.open(&missing).expect("told later").read(&mut [0; 8]).is_err());
+        assert!(disk.open(&missing).expect("the read reports it").read(&mut [0; 8]).is_err());
         disk.finish().expect("it ends");
         let left = real::run(settings, |machine| async move { machine.disks()[0].list().await });
         assert_eq!(left.and_then(|names| names).expect("a directory"), ["file"]);
