@@ -137,6 +137,10 @@ impl Process {
     pub(super) fn note_names_flushed(&self, is_done: bool) {
         let flushed = self.world.names.borrow_mut()[self.client].flush(is_done);
         self.world.keep("names", &format!("client {}", self.client), flushed);
+        if !is_done {
+            // It may have reported the loss of a length, which is with the names.
+            self.world.disclaim(self.process);
+        }
     }
 
     pub(super) async fn flush_names(&self) -> Done {
@@ -149,9 +153,6 @@ impl Process {
         let started = self.now();
         let synced = self.tree.sync().await;
         self.note_names_flushed(synced.is_ok());
-        if synced.is_err() {
-            self.world.disclaim(self.process);
-        }
         self.check("a sync of all files", synced)?;
         let (process, now) = (self.process, self.now());
         self.world.files.borrow_mut().iter_mut().for_each(|file| file.persist_settled(process, started, now));
