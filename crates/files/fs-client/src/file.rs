@@ -16,6 +16,7 @@ use super::Client;
 use super::attached_stripes::Attachments;
 use super::known_length::Length;
 use super::serve_nodes::OpenMemory;
+use super::stripes::FlushScope;
 use super::unflushed::{FileWrites, UnflushedMark};
 use crate::Features;
 use crate::endpoint::{Answer, Mailbox};
@@ -246,12 +247,12 @@ impl<M: Machine> File<M> {
     /// Reports, once, any write of this client that failed since the last flush, or was lost in a restart of an I/O
     /// node. If an I/O node is unreachable, the data that it accepted stay unflushed.
     pub async fn flush(&self) -> Result<()> {
-        self.flush_of(false).await
+        self.flush_of(FlushScope::Own).await
     }
 
     /// Flushes the file as [`flush`](Self::flush) does, with the writes of all clients.
     pub async fn flush_all(&self) -> Result<()> {
-        self.flush_of(true).await
+        self.flush_of(FlushScope::All).await
     }
 
     /// Makes the I/O nodes of these stripes flush them with the requests of `request_to`; see [`flush`](Self::flush).

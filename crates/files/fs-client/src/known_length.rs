@@ -48,6 +48,11 @@ impl Length {
         self.own_end.set(self.own_end.get().min(end));
     }
 
+    /// Records that others count all own writes that end beyond `end`.
+    pub(super) fn settle_beyond(&self, end: u64) {
+        self.own_end.set(self.own_end.get().min(end));
+    }
+
     /// Records that others count own writes up to `end`. Own writes are no longer kept apart if none ends later.
     pub(super) fn settle(&self, end: u64) {
         if self.own_end.get() <= end {
@@ -85,6 +90,15 @@ mod tests {
         length.settle(150);
         length.note_reported(10);
         assert_eq!(ends(&length), (10, 0), "another client has truncated the file");
+    }
+
+    #[test]
+    fn a_reported_length_cuts_off_all_but_the_writes_that_are_left() {
+        let length = Length::reported(0);
+        length.reach(150);
+        length.settle_beyond(30);
+        length.note_reported(10);
+        assert_eq!(ends(&length), (30, 30));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::attached_stripes::{Attachment, Attachments};
 use super::file::{joint_outcome, run_of};
 use super::{Client, DamagedFileReader, File, Partial, unexpected};
+use crate::Features;
 use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
@@ -41,6 +42,17 @@ pub struct NumberedFile {
 
 /// The I/O node and disk index of each disk, by the disk's identity.
 pub type DisksByIdentity = BTreeMap<u64, (NodeId, u32)>;
+
+/// The writes that a flush of a file covers. Each writer gets its failures with its next flush in any case.
+#[derive(Clone, Copy)]
+pub(super) enum FlushScope<'a> {
+    /// Writes of this client. The flush fails with the failures of these.
+    Own,
+    /// Writes of all clients. The flush fails with the failures of this client.
+    All,
+    /// Writes of all clients. The flush fails with the failures of these members of a team.
+    Team(&'a [NodeId]),
+}
 
 impl<M: Machine> Client<M> {
     /// Returns the places of the disks of all I/O nodes. The client asks once, and again if a disk is missing. A failed
@@ -487,22 +499,29 @@ impl<M: Machine> File<M> {
     }
 
     /// Flushes writes to a file to stable storage; the first time, and after changes by others, also the older
-    /// contents. With `all`, flushes all stripes, whichever clients have written to them.
-    pub(super) async fn flush_of(&self, all: bool) -> Result<()> {
+    /// contents.
+    pub(super) async fn flush_of(&self, scope: FlushScope<'_>) -> Result<()> {
         let _span = self.notes().span("flush", || [("file", self.id().0)]);
         let attachments = self.attachments();
         let (written, changes) = (self.writes().stripes(), attachments.changes());
         // Another handle's striping may have more stripes.
         let mut stripes = written.clone();
         stripes.retain(|&stripe| stripe < self.striping().stripe_count());
-        if all {
+        if !matches!(scope, FlushScope::Own) {
             // Skip stripes on missing disks: other clients that wrote to them reach these disks and flush them.
             let count = self.striping().stripe_count();
             stripes.extend((0..count).filter(|&stripe| !attachments.has_no_disk(stripe)));
         } else if !attachments.is_old_flushed() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
-        let request = |node| self.of_node(node, &stripes).map(|here| Request::Flush(Flushing::Stripes(here)));
+        let for_team = self.nodes_that_flush_for_team(&stripes, scope).await?;
+        let flushing = |node, stripes| match scope {
+            FlushScope::Team(members) if for_team.contains(&node) => {
+                Flushing::Team { stripes, members: members.iter().map(|member| member.0).collect() }
+            }
+            _ => Flushing::Stripes(stripes),
+        };
+        let request = |node| self.of_node(node, &stripes).map(|here| Request::Flush(flushing(node, here)));
         let flushed = match self.check_places(&stripes) {
             Ok(()) => self.flush_to_media(&stripes, request).await,
             unknown => unknown,
@@ -512,6 +531,23 @@ impl<M: Machine> File<M> {
             attachments.note_written_flushed(&written);
         }
         flushed
+    }
+
+    /// Returns the I/O nodes of these stripes that report the failures of all members of a team.
+    async fn nodes_that_flush_for_team(
+        &self,
+        stripes: &BTreeSet<u32>,
+        scope: FlushScope<'_>,
+    ) -> Result<BTreeSet<NodeId>> {
+        let mut capable = BTreeSet::new();
+        if matches!(scope, FlushScope::Team(_)) {
+            for node in stripes.iter().map(|&stripe| self.home_of(stripe)).collect::<BTreeSet<_>>() {
+                if self.client.can(node, Features::TEAM_FLUSHES).await? {
+                    capable.insert(node);
+                }
+            }
+        }
+        Ok(capable)
     }
 
     /// Truncates or extends the existing stripes of a file.

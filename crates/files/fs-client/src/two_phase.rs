@@ -15,6 +15,7 @@ use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};
 
 use super::group_operation::{BarrierMembers, ExchangeMembers};
+use super::stripes::FlushScope;
 use super::{File, Group};
 use crate::error::Result;
 use crate::exchange::{Exchange, ExchangeGroup, Own};
@@ -116,7 +117,7 @@ impl<M: Machine> File<M> {
         company.enter_barrier_after(&self.client, moved).await?;
         match self.client.inner.settings.two_phase_flush {
             TwoPhaseFlush::First if company.rank() > 0 => Ok(()),
-            TwoPhaseFlush::First => self.flush_of(true).await,
+            TwoPhaseFlush::First => self.flush_of(FlushScope::Team(company.members())).await,
             TwoPhaseFlush::Each => self.flush().await,
         }
     }

@@ -91,7 +91,7 @@ impl<M: Machine> IoNode<M> {
         written_end: Option<u64>,
     ) -> Result<StripePart, Box<Failure>> {
         self.blocks.write_out(&stripe).await;
-        stripe.writers.report_to(account)?;
+        stripe.writers.answer(account.client)?;
         let Some(end) = written_end else {
             stripe.losses.check(&(0..u64::MAX))?;
             return Ok(StripePart { stripe, barred: None, bytes_before: None });

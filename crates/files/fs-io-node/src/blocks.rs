@@ -273,7 +273,7 @@ impl<M: Machine> Blocks<M> {
         let stripe = self.stripes.get(file, stripe)?;
         self.fences.check(lease)?;
         stripe.bars.none().await;
-        stripe.writers.report_to(account)?;
+        stripe.writers.answer(account.client)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         check_length(offset + data.bytes())?;
         let room = self.find_room(&stripe, &(offset..offset + data.bytes())).await?;

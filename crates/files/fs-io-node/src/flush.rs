@@ -9,6 +9,7 @@ use super::IoNode;
 use super::client_account::Account;
 use super::disks::check_length;
 use super::open_stripe::OpenStripe;
+use super::unflushed_writers::FlushStart;
 use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
 
@@ -36,7 +37,7 @@ impl<M: Machine> IoNode<M> {
             let stripe = self.stripes.get(file, index)?.bar_writes();
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
-            stripe.writers.report_to(account)?;
+            stripe.writers.answer(account.client)?;
             account.check()?;
             self.disks.set_end(&stripe, bytes).await?;
             // The change is not on stable storage yet, and a crash would restore truncated bytes. So the client counts
@@ -83,14 +84,14 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn flush_own(self: &Rc<Self>, client: NodeId) -> Result<Reply, Box<Failure>> {
         let mut stripes = self.stripes.all();
         stripes.retain(|stripe| stripe.writers.has(client));
-        let accepted = self.start_writing_out(&stripes).await;
+        let starts = self.start_writing_out(&stripes).await;
         let mut outcome = Ok(());
-        for (stripe, accepted) in stripes.iter().zip(accepted) {
+        for (stripe, start) in stripes.iter().zip(starts) {
             stripe.writes.none().await;
             let flushed = self.flush_disk(stripe).await;
-            let flushed = stripe.writers.failure(client).map_or(flushed, Err);
+            let flushed = stripe.writers.failure_since(client, start).map_or(flushed, Err);
             if flushed.is_ok() {
-                stripe.writers.forget(accepted);
+                stripe.writers.forget(start);
             }
             outcome = outcome.and(flushed);
         }
@@ -98,34 +99,34 @@ impl<M: Machine> IoNode<M> {
         Ok(if self.stored.has_closed_unflushed(client) { Reply::Done } else { self.accepted() })
     }
 
-    /// Flushes accepted data of stripes to stable storage: `settle` performs the last step for each stripe, when all
-    /// its data have been written to its disk.
+    /// Flushes accepted data of stripes to stable storage. Also reports the failures of `members`, which the client
+    /// flushes for.
     pub(super) async fn flush_to_media(
         self: &Rc<Self>,
         account: &Rc<Account>,
         stripes: &[Rc<OpenStripe>],
-        settle: impl AsyncFn(&OpenStripe) -> Result<(), Box<Failure>>,
+        members: &[NodeId],
     ) -> Result<Reply, Box<Failure>> {
-        let accepted = self.start_writing_out(stripes).await;
-        for (stripe, accepted) in stripes.iter().zip(accepted) {
+        let starts = self.start_writing_out(stripes).await;
+        for (stripe, start) in stripes.iter().zip(starts) {
             stripe.writes.none().await;
-            stripe.writers.report_to(account)?;
-            let settled = settle(stripe).await;
-            stripe.writers.report_to(account).and(settled)?;
-            stripe.writers.forget(accepted);
+            stripe.writers.report_since(account, start)?;
+            let flushed = self.flush_disk(stripe).await;
+            stripe.writers.report_since(account, start).and(flushed)?;
+            stripe.writers.check_all(members, start)?;
+            stripe.writers.forget(start);
             stripe.writers.confirm(account.client);
         }
         Ok(self.accepted())
     }
 
-    /// Starts writing the dirty blocks of stripes. Returns, for each stripe, the number of writes that were accepted
-    /// before.
-    async fn start_writing_out(self: &Rc<Self>, stripes: &[Rc<OpenStripe>]) -> Vec<u64> {
-        let accepted = stripes.iter().map(|stripe| stripe.writers.accepted()).collect();
+    /// Starts writing the dirty blocks of stripes. Returns the state of each stripe's writers before that.
+    async fn start_writing_out(self: &Rc<Self>, stripes: &[Rc<OpenStripe>]) -> Vec<FlushStart> {
+        let starts = stripes.iter().map(|stripe| stripe.writers.flush_start()).collect();
         for stripe in stripes {
             self.blocks.start_writing_out(stripe).await;
         }
-        accepted
+        starts
     }
 
     /// Flushes the data that were written to a stripe's disk to stable storage. A disk reports a failed flush only

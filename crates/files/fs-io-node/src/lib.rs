@@ -364,7 +364,13 @@ impl<M: Machine> IoNode<M> {
             Request::DescribeDisks => Ok(self.describe_disks().await),
             Request::MarkDisks { origin, anew } => self.mark_disks(origin, anew).await,
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
-            Request::Flush(Flushing::Stripes(stripes)) => self.flush_stripes(account, &stripes).await,
+            Request::Flush(Flushing::Stripes(stripes)) => self.flush_stripes(account, &stripes, &[]).await,
+            Request::Flush(Flushing::Team { stripes, members })
+                if self.settings.features.contains(Features::TEAM_FLUSHES) =>
+            {
+                let members: Vec<NodeId> = members.into_iter().map(NodeId).collect();
+                self.flush_stripes(account, &stripes, &members).await
+            }
             Request::Flush(Flushing::Own) => self.flush_own(client).await,
             Request::Flush(Flushing::Names) => self.metadata_server.flush_tree().await,
             Request::Remove { files } => self.remove_files(&files).await,

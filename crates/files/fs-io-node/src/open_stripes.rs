@@ -167,19 +167,14 @@ mod tests {
         let failed = open(&stripes, 3, 1);
         failed.writers.note(NodeId(7));
         failed.writers.fail(&Failure::invalid("a write that failed"));
-        failed.writers.forget(1);
+        failed.writers.forget(failed.writers.flush_start());
         drop((written, failed));
         assert_eq!(files_left(&stripes, 9), [1, 1, 2, 2, 3, 3]);
         drop(in_use);
-        stripes.get(FileId(2), 1).expect("open").writers.forget(1);
-        assert!(
-            stripes
-                .get(FileId(3), 1)
-                .expect("open")
-                .writers
-                .report_to(&Rc::new(Account::new(NodeId(7))))
-                .is_err()
-        );
+        let writers = &stripes.get(FileId(2), 1).expect("open").writers;
+        writers.forget(writers.flush_start());
+        let writers = &stripes.get(FileId(3), 1).expect("open").writers;
+        assert!(writers.report_since(&Rc::new(Account::new(NodeId(7))), writers.flush_start()).is_err());
         assert_eq!(files_left(&stripes, 9), [0; 0], "all are flushed, reported and unused");
     }
 

@@ -241,14 +241,16 @@ impl<M: Machine> IoNode<M> {
         Ok(Some(self.stripes.insert(name, label, disk, &object)))
     }
 
-    /// Flushes the existing stripes among those named.
+    /// Flushes the existing stripes among those named. Also reports the failures of `members`, which the client
+    /// flushes for.
     pub(super) async fn flush_stripes(
         self: &Rc<Self>,
         account: &Rc<Account>,
         stripes: &StripePlaces,
+        members: &[NodeId],
     ) -> Result<Reply, Box<Failure>> {
         let attached = self.attach_all(stripes, false).await?;
-        self.flush_to_media(account, &attached, async |stripe| self.flush_disk(stripe).await).await
+        self.flush_to_media(account, &attached, members).await
     }
 
     /// Removes all stripes of files. The failure of a stripe or a disk does not prevent the removal of
@@ -370,12 +372,12 @@ impl<M: Machine> IoNode<M> {
         let node = self.clone();
         self.machine.spawn("close stripes", async move {
             for stripe in node.stripes.least_recently_used(CLOSED) {
-                let accepted = stripe.writers.accepted();
+                let start = stripe.writers.flush_start();
                 node.blocks.write_out(&stripe).await;
                 // If a write failed, the writers are still to be notified. Otherwise the disk has all data,
                 // and a flush opens the stripe again.
                 if stripe.losses.is_empty() {
-                    let unflushed = stripe.writers.forget(accepted);
+                    let unflushed = stripe.writers.forget(start);
                     node.stored.closed_unflushed.borrow_mut().extend(unflushed);
                 }
             }

@@ -3,9 +3,15 @@
 //!
 //! A write is accepted before it is on the disk, so its failure cannot be returned to the caller. Nor is the
 //! owner of the lost data known. The failure is kept for all clients that have written since the last flush.
-//! Each client gets it once, with its next request that checks for failures. The answer may be lost with the
-//! connection, and the client then repeats the request over another one. So a failure sent over a connection that has
-//! ended is sent again.
+//!
+//! A flush claims that all earlier writes are on stable storage, so each flush that began before a failure was
+//! reported must fail with it:
+//!
+//! - A request other than a flush fails once with the failure. Its caller may not be the one that flushes, so
+//!   the next flush still fails.
+//! - Of several flushes at a time by one client, all fail.
+//! - The answer may be lost with the connection, and the client then repeats the flush over another one. So a
+//!   failure sent over a connection that has ended is sent again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -23,17 +29,44 @@ pub(super) struct Writers {
     accepted: Cell<u64>,
     /// Number of the last write of each client, as long as it may not be on stable storage.
     last: RefCell<BTreeMap<NodeId, u64>>,
-    /// For each client, the first failure since the last one that it was sent.
-    failures: RefCell<BTreeMap<NodeId, Box<Failure>>>,
-    /// The last failure sent to each client, until the client's next successful flush.
-    sent: RefCell<BTreeMap<NodeId, SentFailure>>,
+    /// For each client, the first failure that no flush has reported.
+    failures: RefCell<BTreeMap<NodeId, UnreportedFailure>>,
+    /// For each client, the last failure that a flush has reported.
+    reported: RefCell<BTreeMap<NodeId, ReportedFailure>>,
+    /// Number of failures that flushes have reported.
+    reports: Cell<u64>,
 }
 
-/// Failure sent to a client.
-struct SentFailure {
-    /// Account of the connection.
-    account: Rc<Account>,
+/// Failure that no flush has reported.
+struct UnreportedFailure {
     failure: Box<Failure>,
+    /// True if another request has failed with it.
+    is_answered: bool,
+}
+
+/// Failure that a flush has reported to a client.
+struct ReportedFailure {
+    failure: Box<Failure>,
+    /// Account of the connection; `None` once a later flush shows that the client got the answer.
+    account: Option<Rc<Account>>,
+    /// Number of the report.
+    number: u64,
+}
+
+impl ReportedFailure {
+    /// True if the answer may be lost.
+    fn may_be_lost(&self) -> bool {
+        self.account.as_ref().is_some_and(|account| account.is_over())
+    }
+}
+
+/// State of the writers when a flush begins.
+#[derive(Clone, Copy)]
+pub(super) struct FlushStart {
+    /// Number of writes accepted before.
+    accepted: u64,
+    /// Number of failures reported before.
+    reports: u64,
 }
 
 impl Writers {
@@ -43,62 +76,92 @@ impl Writers {
         self.last.borrow_mut().insert(client, self.accepted.get());
     }
 
-    /// Returns the number of writes accepted so far.
-    pub(super) fn accepted(&self) -> u64 {
-        self.accepted.get()
+    /// Returns the present state, for a flush that begins.
+    pub(super) fn flush_start(&self) -> FlushStart {
+        FlushStart { accepted: self.accepted.get(), reports: self.reports.get() }
     }
 
     /// True if data of a client may not be on stable storage, or a failure is to be reported to it.
     pub(super) fn has(&self, client: NodeId) -> bool {
-        self.last.borrow().contains_key(&client) || self.failure(client).is_some()
+        self.last.borrow().contains_key(&client) || self.failure_since(client, self.flush_start()).is_some()
     }
 
     /// Records the failure of a write-behind or a flush for all clients that have written.
     pub(super) fn fail(&self, failure: &Failure) {
         let mut failures = self.failures.borrow_mut();
         for &client in self.last.borrow().keys() {
-            failures.entry(client).or_insert_with(|| failure.clone().into());
+            failures
+                .entry(client)
+                .or_insert_with(|| UnreportedFailure { failure: failure.clone().into(), is_answered: false });
         }
     }
 
-    /// Returns the failure to be reported to the client, if any, and keeps it.
-    pub(super) fn failure(&self, client: NodeId) -> Option<Box<Failure>> {
-        let sent_again = || {
-            let sent = self.sent.borrow();
-            sent.get(&client).filter(|sent| sent.account.is_over()).map(|sent| sent.failure.clone())
-        };
-        self.failures.borrow().get(&client).cloned().or_else(sent_again)
+    /// Fails once with the failure to be reported to the client, if any, for a request that is no flush.
+    pub(super) fn answer(&self, client: NodeId) -> Result<(), Box<Failure>> {
+        match self.failures.borrow_mut().get_mut(&client) {
+            Some(unreported) if !unreported.is_answered => {
+                unreported.is_answered = true;
+                Err(unreported.failure.clone())
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Fails with the failure to be reported to the client, if any, which counts as sent over its connection.
-    pub(super) fn report_to(&self, account: &Rc<Account>) -> Result<(), Box<Failure>> {
+    /// Returns the failure that a flush must report to the client, and keeps it.
+    pub(super) fn failure_since(&self, client: NodeId, start: FlushStart) -> Option<Box<Failure>> {
+        let reported_since = || {
+            let reported = self.reported.borrow();
+            let reported = reported.get(&client)?;
+            (reported.number > start.reports || reported.may_be_lost()).then(|| reported.failure.clone())
+        };
+        let failures = self.failures.borrow();
+        failures.get(&client).map(|unreported| unreported.failure.clone()).or_else(reported_since)
+    }
+
+    /// Fails with the failure that a flush must report to the client, if any, which then counts as reported over the
+    /// client's connection.
+    pub(super) fn report_since(&self, account: &Rc<Account>, start: FlushStart) -> Result<(), Box<Failure>> {
         let client = account.client;
-        let Some(failure) = self.failure(client) else { return Ok(()) };
-        self.failures.borrow_mut().remove(&client);
-        let sent = SentFailure { account: account.clone(), failure: failure.clone() };
-        self.sent.borrow_mut().insert(client, sent);
+        let Some(failure) = self.failure_since(client, start) else { return Ok(()) };
+        let is_new = self.failures.borrow_mut().remove(&client).is_some();
+        let mut reported = self.reported.borrow_mut();
+        // Another flush at the same time has reported it over this connection, and other flushes need not see it again.
+        if is_new || reported.get(&client).is_some_and(ReportedFailure::may_be_lost) {
+            self.reports.set(self.reports.get() + 1);
+            let (account, number) = (Some(account.clone()), self.reports.get());
+            reported.insert(client, ReportedFailure { failure: failure.clone(), account, number });
+        }
         Err(failure)
     }
 
-    /// Forgets the failure sent to the client, which has not asked again because it got the answer.
+    /// Fails with a failure that a flush for these clients must report, if there is one, and keeps it: each client's
+    /// next flush fails, too.
+    pub(super) fn check_all(&self, clients: &[NodeId], start: FlushStart) -> Result<(), Box<Failure>> {
+        clients.iter().find_map(|&client| self.failure_since(client, start)).map_or(Ok(()), Err)
+    }
+
+    /// Records that the client has got the answer to its last flush: otherwise it would have repeated that flush.
     pub(super) fn confirm(&self, client: NodeId) {
-        self.sent.borrow_mut().remove(&client);
+        if let Some(reported) = self.reported.borrow_mut().get_mut(&client) {
+            reported.account = None;
+        }
     }
 
     /// Fails with a failure to be reported to any client, if there is one, and removes it.
     pub(super) fn report_unclaimed(&self) -> Result<(), Box<Failure>> {
-        self.failures.borrow_mut().pop_first().map_or(Ok(()), |(_, failure)| Err(failure))
+        self.failures.borrow_mut().pop_first().map_or(Ok(()), |(_, unreported)| Err(unreported.failure))
     }
 
-    /// Forgets the writes up to number `accepted`: they are on stable storage, or their failure has been
+    /// Forgets the writes before the start of a flush: they are on stable storage, or their failure has been
     /// reported. Returns their clients.
-    pub(super) fn forget(&self, accepted: u64) -> Vec<NodeId> {
-        self.last.borrow_mut().extract_if(.., |_, last| *last <= accepted).map(|(client, _)| client).collect()
+    pub(super) fn forget(&self, start: FlushStart) -> Vec<NodeId> {
+        let is_flushed = |_: &NodeId, last: &mut u64| *last <= start.accepted;
+        self.last.borrow_mut().extract_if(.., is_flushed).map(|(client, _)| client).collect()
     }
 
     /// True if all data are on stable storage and no failure is to be reported.
     pub(super) fn is_empty(&self) -> bool {
-        let has_lost_answer = self.sent.borrow().values().any(|sent| sent.account.is_over());
+        let has_lost_answer = self.reported.borrow().values().any(ReportedFailure::may_be_lost);
         self.last.borrow().is_empty() && self.failures.borrow().is_empty() && !has_lost_answer
     }
 }
@@ -119,6 +182,11 @@ mod tests {
         outcome.err().map(|failure| failure.text)
     }
 
+    /// Returns the failure that a flush reports that begins and ends now.
+    fn flush(writers: &Writers, account: &Rc<Account>) -> Option<String> {
+        text(writers.report_since(account, writers.flush_start()))
+    }
+
     #[test]
     fn each_writer_gets_the_first_failure_once() {
         let (one, other) = (account(ONE), account(OTHER));
@@ -127,9 +195,42 @@ mod tests {
         writers.fail(&Failure::invalid("first"));
         writers.note(OTHER);
         writers.fail(&Failure::invalid("second"));
-        assert_eq!(text(writers.report_to(&one)).as_deref(), Some("first"));
-        assert_eq!(text(writers.report_to(&other)).as_deref(), Some("second"));
-        assert_eq!((text(writers.report_to(&one)), text(writers.report_unclaimed())), (None, None));
+        assert_eq!(flush(&writers, &one).as_deref(), Some("first"));
+        assert_eq!(flush(&writers, &other).as_deref(), Some("second"));
+        assert_eq!((flush(&writers, &one), text(writers.report_unclaimed())), (None, None));
+    }
+
+    #[test]
+    fn a_flush_fails_after_another_request_has_failed() {
+        let (one, writers) = (account(ONE), Writers::default());
+        writers.note(ONE);
+        writers.fail(&Failure::invalid("a write that failed"));
+        assert!(writers.answer(ONE).is_err() && writers.answer(ONE).is_ok());
+        assert!(flush(&writers, &one).is_some() && flush(&writers, &one).is_none());
+        assert!(writers.answer(ONE).is_ok());
+    }
+
+    #[test]
+    fn concurrent_flushes_of_a_client_all_fail() {
+        let (one, writers) = (account(ONE), Writers::default());
+        writers.note(ONE);
+        let starts = [writers.flush_start(), writers.flush_start()];
+        writers.fail(&Failure::invalid("a write that failed"));
+        assert!(writers.report_since(&one, starts[0]).is_err());
+        assert!(flush(&writers, &one).is_none(), "it began later");
+        writers.confirm(ONE);
+        assert!(writers.report_since(&one, starts[1]).is_err());
+    }
+
+    #[test]
+    fn a_flush_for_several_clients_keeps_their_failures() {
+        let (other, writers) = (account(OTHER), Writers::default());
+        writers.note(OTHER);
+        writers.fail(&Failure::invalid("a write that failed"));
+        let check = |clients: &[NodeId]| writers.check_all(clients, writers.flush_start());
+        assert!(check(&[ONE]).is_ok() && check(&[ONE, OTHER]).is_err());
+        assert!(flush(&writers, &other).is_some());
+        assert!(check(&[ONE, OTHER]).is_ok());
     }
 
     #[test]
@@ -137,13 +238,13 @@ mod tests {
         let (one, writers) = (account(ONE), Writers::default());
         writers.note(ONE);
         writers.note(OTHER);
-        let flushed = writers.accepted();
+        let start = writers.flush_start();
         writers.note(OTHER);
-        writers.forget(flushed);
+        writers.forget(start);
         writers.fail(&Failure::invalid("a write that failed"));
-        assert_eq!(text(writers.report_to(&one)), None, "all of it is on the medium");
+        assert_eq!(flush(&writers, &one), None, "all of it is on the medium");
         assert!(text(writers.report_unclaimed()).is_some() && !writers.is_empty());
-        writers.forget(writers.accepted());
+        writers.forget(writers.flush_start());
         assert!(writers.is_empty());
     }
 
@@ -152,17 +253,16 @@ mod tests {
         let (accounts, writers) = (Accounts::default(), Writers::default());
         writers.note(ONE);
         writers.fail(&Failure::invalid("a write that failed"));
-        writers.forget(writers.accepted());
+        writers.forget(writers.flush_start());
         let before = accounts.of(ONE);
-        assert!(
-            writers.report_to(&before).is_err() && writers.report_to(&before).is_ok() && writers.is_empty()
-        );
+        assert!(flush(&writers, &before).is_some() && flush(&writers, &before).is_none());
+        assert!(writers.is_empty());
         accounts.end(ONE);
         assert!(writers.has(ONE) && !writers.is_empty(), "the answer may be lost");
         let again = accounts.of(ONE);
-        assert!(writers.report_to(&again).is_err() && writers.report_to(&again).is_ok());
+        assert!(flush(&writers, &again).is_some() && flush(&writers, &again).is_none());
         writers.confirm(ONE);
         accounts.end(ONE);
-        assert!(writers.report_to(&accounts.of(ONE)).is_ok(), "the client flushed after it got the answer");
+        assert!(flush(&writers, &accounts.of(ONE)).is_none(), "the client flushed after it got the answer");
     }
 }

@@ -18,5 +18,9 @@ bitflags! {
         /// The I/O node finds holes ([`Request::FindData`](crate::protocol::Request::FindData)). Without this
         /// feature the whole file counts as data.
         const FINDING_DATA = 1 << 1;
+        /// A flush for a team reports the failures of all members
+        /// ([`Flushing::Team`](crate::protocol::Flushing::Team)). Without this feature such a flush can succeed
+        /// although another member's write has failed; that member's next flush fails.
+        const TEAM_FLUSHES = 1 << 2;
     }
 }

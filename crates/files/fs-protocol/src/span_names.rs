@@ -108,6 +108,7 @@ spans_of_requests! {
     Request::Flush(Flushing::Stripes(_)) => "flush",
     Request::Flush(Flushing::Own) => "flush own",
     Request::Flush(Flushing::Names) => "flush names",
+    Request::Flush(Flushing::Team { .. }) => "flush for team",
     Request::Remove { .. } => "remove",
     Request::ListStripes { .. } => "list stripes",
     Request::Tree { .. } => "names",

@@ -298,6 +298,11 @@ impl History {
             .for_each(|write| write.is_disclaimed = true);
     }
 
+    /// Records that the unsent writes of `writer` were discarded, because its locks were lost. A later call reports it.
+    pub(crate) fn discard(&mut self, writer: usize) {
+        self.of(writer).filter(|write| write.settled == NEVER).for_each(|write| write.is_disclaimed = true);
+    }
+
     /// Returns true if all writes that began are persistent. Then reads of the file must succeed in spite of faults.
     pub(crate) fn is_persistent(&self) -> bool {
         self.unknown_from.is_empty() && self.writes.iter().all(|write| write.persistent != NEVER)

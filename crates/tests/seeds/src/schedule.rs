@@ -284,9 +284,7 @@ impl Schedule {
             pages: 4 + draw.below(16),
             send_after: draw.one_of(&[0, 1_000, 2_000_000]),
             recovers: draw.below(2) == 0,
-            // Known defect: with several at a time, a client can keep the length of an own write after another client
-            // has truncated the file. Draw larger numbers once it is mended.
-            at_once: 1,
+            at_once: draw.one_of(&[1, 1, 2, 3]),
             collectives,
             clients: programs,
             faults,

@@ -52,6 +52,7 @@ pub use window::Prefetch;
 use super::{Client, File, NumberedFile};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
+use crate::stripes::FlushScope;
 use background_reads::BackgroundReads;
 use files::{Files, LogicalFile};
 use table::PageTable;
@@ -240,7 +241,7 @@ impl<M: Machine> PageCache<M> {
         for file in self.inner.files.all() {
             let flushed = match file.stays_here() {
                 true => Ok(()),
-                false => self.inner.flush(&file, &file.failures.cursor(), false).await,
+                false => self.inner.flush(&file, &file.failures.cursor(), FlushScope::Own).await,
             };
             outcome = outcome.and(flushed);
             self.inner.release(&file);

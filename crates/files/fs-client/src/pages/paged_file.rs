@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use layout::{Extent, Striping};
-use machine::{Class, Machine, OperationInFlight, Payload, Permit, Work};
+use machine::{Class, Machine, NodeId, OperationInFlight, Payload, Permit, Work};
 use namespace::TreeRefusal;
 
 use super::Inner;
@@ -27,6 +27,7 @@ use crate::File;
 use crate::error::Result;
 use crate::file::check_no_file_ends_before;
 use crate::protocol::FileId;
+use crate::stripes::FlushScope;
 use crate::unflushed::UnflushedMark;
 
 /// An application's hint on its use of a file, in the terms of `posix_fadvise` and PDIOL. It changes the timing of
@@ -184,7 +185,7 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Returns the number of times that unsent writes were discarded because locks on the file were lost.
-    pub(crate) fn given_up(&self) -> u64 {
+    pub fn given_up(&self) -> u64 {
         self.file.given_up.get()
     }
 
@@ -463,14 +464,17 @@ impl<M: Machine> PagedFile<M> {
     /// Returns the offset of the first written byte from `from` on that the I/O nodes have not accepted, if any.
     pub(crate) fn first_unsent(&self, from: u64) -> Option<u64> {
         let table = self.cache.table.borrow();
-        let unwritten = table.unwritten(self.file.number, true).into_iter();
-        let pages = unwritten.chain(self.cache.write_list.places()).map(|place| table.page(place));
-        let of_file = pages.filter(|page| page.key.file == self.file.number);
-        let first = of_file.filter_map(|page| {
+        let first = self.cache.unsent(&self.file).into_iter().filter_map(|place| {
+            let page = table.page(place);
             let start = page.key.page * self.page_bytes();
             page.first_unsent(from.saturating_sub(start)).map(|at| start + at)
         });
         first.min()
+    }
+
+    /// Returns the end of the written bytes that the I/O nodes have not accepted; 0 if there are none.
+    pub(crate) fn unsent_end(&self) -> u64 {
+        self.cache.unsent_end(&self.file)
     }
 
     /// Blocks until all writes to the file are on stable storage, and reports failed writes that this handle has not
@@ -479,12 +483,13 @@ impl<M: Machine> PagedFile<M> {
         if self.file.stays_here() {
             return self.file.failures.report(&self.reported);
         }
-        self.cache.flush(&self.file, &self.reported, false).await
+        self.cache.flush(&self.file, &self.reported, FlushScope::Own).await
     }
 
-    /// Flushes the file as [`flush`](Self::flush) does, including sent writes of other clients.
-    pub(crate) async fn flush_all(&self) -> Result<()> {
-        self.cache.flush(&self.file, &self.reported, true).await
+    /// Flushes the file as [`flush`](Self::flush) does, including sent writes of the other members of a team. Fails if a
+    /// write of any member has failed.
+    pub(crate) async fn flush_for_team(&self, members: &[NodeId]) -> Result<()> {
+        self.cache.flush(&self.file, &self.reported, FlushScope::Team(members)).await
     }
 
     /// Returns a snapshot of this client's sent and unflushed writes.

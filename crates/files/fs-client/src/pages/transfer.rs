@@ -17,6 +17,7 @@ use super::files::LogicalFile;
 use super::table::{EvictionResult, PageKey, PageSlot};
 use super::window::Bounds;
 use crate::error::{FailureKind, Result};
+use crate::stripes::FlushScope;
 
 /// Writes in flight for each disk: one at the disk, one at the I/O node, two in the network.
 pub(super) const WRITES_PER_DISK: u64 = 4;
@@ -260,18 +261,31 @@ impl<M: Machine> Inner<M> {
             pending.wait().await;
         }
         file.writes.begun_before().await;
-        let has_left = file.writes.is_empty() && self.table.borrow().unwritten(file.number, false).is_empty();
-        if has_left {
-            file.length.settle(u64::MAX);
-        }
+        file.length.settle_beyond(self.unsent_end(file));
+    }
+
+    /// Returns the pages of a file with written bytes that the I/O nodes have not accepted.
+    pub(super) fn unsent(&self, file: &LogicalFile<M>) -> Vec<PageSlot> {
+        let table = self.table.borrow();
+        let places = table.unwritten(file.number, true).into_iter().chain(self.write_list.places());
+        places.filter(|&place| table.page(place).key.file == file.number).collect()
+    }
+
+    /// Returns the end of the written bytes of a file that the I/O nodes have not accepted; 0 if there are none.
+    pub(super) fn unsent_end(&self, file: &LogicalFile<M>) -> u64 {
+        let table = self.table.borrow();
+        let end = |place| match table.page(place).unsent_end() {
+            0 => 0,
+            end => table.page(place).key.page * file.page_bytes() + end,
+        };
+        self.unsent(file).into_iter().map(end).max().unwrap_or(0)
     }
 
     /// Returns the pages of a file with dirty bytes not in flight, including pages with other bytes in flight.
     fn dirty_pages(&self, file: &LogicalFile<M>) -> Vec<PageKey> {
         let table = self.table.borrow();
-        let unwritten = table.unwritten(file.number, true).into_iter();
-        let pages = unwritten.chain(self.write_list.places()).map(|place| table.page(place));
-        pages.filter(|page| page.key.file == file.number && page.is_dirty()).map(|page| page.key).collect()
+        let pages = self.unsent(file).into_iter().map(|place| table.page(place));
+        pages.filter(|page| page.is_dirty()).map(|page| page.key).collect()
     }
 
     /// Begins to write a dirty page, if possible now. Returns true if none of its dirty bytes still need a write.
@@ -298,16 +312,15 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Flushes all writes to a file to stable storage, with `all` including sent writes of other clients. Reports
-    /// failures of this client and of the I/O nodes.
+    /// Flushes the writes of a scope to stable storage. Reports failures of this client and of the I/O nodes.
     pub(super) async fn flush(
         self: &Rc<Self>,
         file: &Rc<LogicalFile<M>>,
         reported: &Reported,
-        all: bool,
+        scope: FlushScope<'_>,
     ) -> Result<()> {
         self.write_out(file).await;
-        file.failures.note(self.flush_to_media(file, all).await);
+        file.failures.note(self.flush_to_media(file, scope).await);
         file.failures.report(reported)
     }
 
@@ -315,12 +328,12 @@ impl<M: Machine> Inner<M> {
     /// report the loss before the file is closed, or before a file that is never flushed is read.
     pub(super) async fn look_for_losses(&self, file: &Rc<LogicalFile<M>>) {
         if file.file.may_have_lost() {
-            file.failures.note(self.flush_to_media(file, false).await);
+            file.failures.note(self.flush_to_media(file, FlushScope::Own).await);
         }
     }
 
     /// Makes the I/O nodes flush their data of a file, after sending them the size.
-    async fn flush_to_media(&self, file: &Rc<LogicalFile<M>>, all: bool) -> Result<()> {
+    async fn flush_to_media(&self, file: &Rc<LogicalFile<M>>, scope: FlushScope<'_>) -> Result<()> {
         if file.unlinked.get() {
             return Ok(());
         }
@@ -328,8 +341,8 @@ impl<M: Machine> Inner<M> {
             let resized = file.file.truncate(file.length.bytes()).await;
             resized.inspect_err(|_| file.size_unsent.set(true))?;
         }
-        if all || file.file.has_unflushed() {
-            file.file.flush_of(all).await?;
+        if !matches!(scope, FlushScope::Own) || file.file.has_unflushed() {
+            file.file.flush_of(scope).await?;
         }
         Ok(())
     }

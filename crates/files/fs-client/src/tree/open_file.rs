@@ -32,12 +32,18 @@ use crate::{NumberedFile, PagedFile, Participants, SelectedSettings, TeamTurn, u
 const ASK_AGAIN: Duration = Duration::from_nanos(500_000);
 const ASK_AGAIN_MOST: Duration = Duration::from_millis(16);
 
+/// No incarnation: the first member of a team has neither changed nor flushed the inode.
+const NO_CHANGE: u64 = 0;
+
 /// State shared by the handles of one client on a file.
 pub(super) struct TreeFileState {
     /// The metadata server's inode, as far as known.
     inode: RefCell<Inode>,
-    /// End of the furthest write not yet reported to the metadata server.
+    /// End of the furthest write that no report to the metadata server contains. An end is reported once: if another
+    /// client truncates the file after that, a second report would extend it again.
     written_end: Cell<u64>,
+    /// End in the report in flight; 0 if there is none.
+    reported_end: Cell<u64>,
     /// Number of bytes written and not yet reported to the metadata server.
     written_bytes: Cell<u64>,
     /// Time of the last write, in nanoseconds since 1970, that was not reported after the I/O nodes accepted it.
@@ -56,6 +62,14 @@ pub(super) struct TreeFileState {
     changed_by_others: Cell<u64>,
 }
 
+/// Message from the first member of a team.
+pub(super) struct MessageOfFirst {
+    /// Version of the file.
+    pub(super) version: u64,
+    /// Incarnation of the metadata server's store that has changed or flushed the inode, or [`NO_CHANGE`].
+    pub(super) run: u64,
+}
+
 /// Writes to report to the metadata server, and the time of the last one.
 struct UnreportedWrites {
     time: i64,
@@ -67,6 +81,7 @@ impl TreeFileState {
         TreeFileState {
             inode: RefCell::new(inode),
             written_end: Cell::new(0),
+            reported_end: Cell::new(0),
             written_bytes: Cell::new(0),
             written_at: Cell::new(None),
             given_up: Cell::new(0),
@@ -87,9 +102,20 @@ impl TreeFileState {
         self.written_at.get().is_some()
     }
 
+    /// Returns the end of the furthest write that the metadata server may not know.
+    fn unknown_end(&self) -> u64 {
+        self.written_end.get().max(self.reported_end.get())
+    }
+
+    /// Records that the file ends at `end` for this client.
+    fn cut(&self, end: u64) {
+        self.written_end.set(self.written_end.get().min(end));
+        self.reported_end.set(self.reported_end.get().min(end));
+    }
+
     /// Returns the metadata server's inode, updated by this client's unreported writes.
     fn seen(&self, mut inode: Inode) -> Inode {
-        inode.note_written(self.written_end.get(), self.written_bytes.get());
+        inode.note_written(self.unknown_end(), self.written_bytes.get());
         if let Some(time) = self.written_at.get() {
             inode.modified = inode.modified.max(time);
             inode.changed = inode.changed.max(time);
@@ -271,7 +297,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.paged.write(0, Payload::empty()).await?;
         let _turn = self.state.appending.take().await;
         self.note_given_up();
-        let (number, bytes, after) = (self.number(), data.len(), self.state.written_end.get());
+        let (number, bytes, after) = (self.number(), data.len(), self.state.unknown_end());
         let offset = match self.tree.perform(TreeOperation::Append { number, bytes, after }).await? {
             TreeAnswer::Appended { offset, inode } => {
                 self.tree.note_inode(&self.state, &self.paged, inode);
@@ -329,9 +355,10 @@ impl<M: Machine> OpenTreeFile<M> {
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
         let file = self.paged.file();
-        let query_attributes = async |_| self.attributes().await.map(|_| self.inode_for_team());
+        let query_attributes =
+            async |_| self.attributes().await.map(|_| message_to_team(&self.inode(), NO_CHANGE));
         let moved = file.move_selected(company(team), &operation, fits, query_attributes).await?;
-        self.adopt_inode_of_first(&moved.message).await?;
+        self.adopt_message_of_first(&moved.message).await?;
         Ok(selection.bytes_before(self.known().size))
     }
 
@@ -352,29 +379,34 @@ impl<M: Machine> OpenTreeFile<M> {
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
         let publish_size = async |end| {
-            if end > 0 {
-                // An upper bound: the number of bytes that the members have selected is unknown here.
-                self.wrote_past_cache(end, end).await?;
+            if end == 0 {
+                return Ok(message_to_team(&self.inode(), NO_CHANGE));
             }
-            Ok(self.inode_for_team())
+            // An upper bound: the number of bytes that the members have selected is unknown here.
+            self.wrote_past_cache(end, end).await?;
+            Ok(message_to_team(&self.inode(), self.tree.run_of_last_change(self.number())))
         };
         let moved = self.paged.file().move_selected(company(team), &operation, fits, publish_size).await?;
-        self.adopt_inode_of_first(&moved.message).await.map(drop)
+        let message = self.adopt_message_of_first(&moved.message).await?;
+        if message.run != NO_CHANGE {
+            // The size is the result of all members' writes, so each of them reports its loss.
+            self.tree.note_change_for_team(self.number(), message.run);
+        }
+        Ok(())
     }
 
-    /// Encodes the inode that the first member of a team sends to the others, so that they need not ask the metadata
-    /// server.
-    pub(super) fn inode_for_team(&self) -> Vec<u8> {
-        encoded(&*self.state.inode.borrow())
+    /// Returns the metadata server's inode, as far as known.
+    pub(super) fn inode(&self) -> Inode {
+        self.state.inode.borrow().clone()
     }
 
-    /// Updates the inode to the one from the first member of a team. Returns its version.
+    /// Updates the inode to the one in the message from the first member of a team.
     ///
     /// # Errors
     /// Fails if it cannot be an inode of this file.
-    pub(super) async fn adopt_inode_of_first(&self, encoded_inode: &[u8]) -> Result<u64> {
+    pub(super) async fn adopt_message_of_first(&self, message: &[u8]) -> Result<MessageOfFirst> {
         let metadata_server = self.tree.metadata_server();
-        let inode: Inode = decoded(encoded_inode, metadata_server)?;
+        let (inode, run): (Inode, u64) = decoded(message, metadata_server)?;
         let (version, known) = (inode.version, self.state.inode.borrow().version);
         let is_this = inode.number == self.number() && inode.kind == self.state.inode.borrow().kind;
         if !is_this || inode.size > layout::FILE_BYTES_MAX {
@@ -387,7 +419,7 @@ impl<M: Machine> OpenTreeFile<M> {
             // member knows.
             Ordering::Less => drop(self.attributes().await?),
         }
-        Ok(version)
+        Ok(MessageOfFirst { version, run })
     }
 
     /// Reports to the metadata server that at most `bytes` bytes have been written without the page cache, up to `end`.
@@ -416,7 +448,7 @@ impl<M: Machine> OpenTreeFile<M> {
     fn note_given_up(&self) {
         let given_up = self.paged.given_up();
         if self.state.given_up.replace(given_up) != given_up {
-            self.state.written_end.set(self.state.written_end.get().min(self.paged.bytes()));
+            self.state.cut(self.paged.bytes());
         }
     }
 
@@ -458,12 +490,16 @@ impl<M: Machine> OpenTreeFile<M> {
     /// ends before them.
     async fn take_unreported(&self, sent_end: u64) -> Option<UnreportedWrites> {
         let time = self.state.written_at.get()?;
-        if self.paged.is_sent() {
-            self.state.written_at.set(None);
-        }
         self.note_given_up();
         let (end, known) = (self.state.written_end.get(), self.state.inode.borrow().size);
         let sent_end = self.paged.first_unsent(known).map_or(end, |first| end.min(first.max(sent_end)));
+        if self.paged.is_sent() {
+            self.state.written_at.set(None);
+        }
+        if sent_end == end {
+            self.state.written_end.set(end.min(self.paged.unsent_end()));
+        }
+        self.state.reported_end.set(sent_end);
         let written = self.written(sent_end, self.state.written_bytes.take()).await;
         Some(UnreportedWrites { time, written })
     }
@@ -472,17 +508,16 @@ impl<M: Machine> OpenTreeFile<M> {
     /// another handle on the file reports the writes.
     fn note_answer(&self, unreported: UnreportedWrites, answer: Result<Option<Inode>>) -> Result<()> {
         let UnreportedWrites { time, written: WrittenContents { end, bytes, .. } } = unreported;
+        let reported_end = self.state.reported_end.take();
         match answer {
             Ok(Some(inode)) => {
                 self.paged.file().note_counted(end);
-                if self.state.written_at.get().is_none() {
-                    self.state.written_end.set(0);
-                }
                 self.take_own(inode);
                 Ok(())
             }
             Ok(None) => Ok(()),
             Err(error) => {
+                self.state.written_end.set(self.state.written_end.get().max(reported_end));
                 self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
                 self.state.written_at.set(self.state.written_at.get().or(Some(time)));
                 Err(error)
@@ -567,7 +602,7 @@ impl<M: Machine> OpenTreeFile<M> {
         // Check first that all answer: a truncation at some of them cannot be undone.
         self.paged.file().check_answers(self.tree.metadata_server()).await?;
         let cut = self.paged.cut(bytes).await?;
-        self.state.written_end.set(self.state.written_end.get().min(bytes));
+        self.state.cut(bytes);
         Ok(cut)
     }
 
@@ -611,6 +646,12 @@ impl<M: Machine> OpenTreeFile<M> {
         }
         sent.and(closed).and(release_file)
     }
+}
+
+/// Encodes the message that the first member of a team sends to the others, so that they need not ask the metadata server:
+/// the inode, and the incarnation of the server's store that has changed or flushed it.
+pub(super) fn message_to_team(inode: &Inode, run: u64) -> Vec<u8> {
+    encoded(&(inode, run))
 }
 
 fn company<'a, M: Machine>(team: Option<&'a TeamTurn<'a, M>>) -> Participants<'a, M> {

@@ -14,6 +14,8 @@
 use machine::Machine;
 
 use super::OpenTreeFile;
+use super::open_file::message_to_team;
+use super::unflushed_names::ReportedLosses;
 use crate::TeamTurn;
 use crate::error::Result;
 use crate::pages::PagesMark;
@@ -26,17 +28,17 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Fails as [`sync`](Self::sync) does, if any member fails.
     pub async fn sync_together(&self, turn: &TeamTurn<'_, M>) -> Result<()> {
         let sent = self.flush().await;
-        let mark = self.paged().unflushed();
+        let (mark, changes) = (self.paged().unflushed(), self.tree().last_change());
         let entered = turn.gather(sent.as_ref().map(|()| mark.runs()).map_err(|error| &**error)).await;
         let flushed = match (sent, entered) {
-            (Ok(()), Ok(runs)) if turn.is_first() => self.sync_for_all(&runs).await,
+            (Ok(()), Ok(runs)) if turn.is_first() => self.sync_for_all(turn, &runs).await,
             (Ok(()), Ok(runs)) if mark.is_flushed_with(runs[0]) => Ok(Vec::new()),
             (Ok(()), Ok(_)) => self.flush_to_media().await.map(|()| Vec::new()),
             (sent, entered) => sent.and(entered.map(|_| Vec::new())),
         };
         let entered = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
         match (flushed, entered) {
-            (Ok(_), Ok(inodes)) => self.synced_by_first(turn, mark, &inodes[0]).await,
+            (Ok(_), Ok(messages)) => self.synced_by_first(turn, mark, changes, &messages[0]).await,
             (Ok(_), Err(error)) => {
                 // Report this member's losses now. Writes that the first member could not flush remain recorded as
                 // unflushed.
@@ -46,28 +48,35 @@ impl<M: Machine> OpenTreeFile<M> {
         }
     }
 
-    /// Performs the first member's part: flushes all stripes if any member has unflushed writes. Returns the encoded
-    /// inode of the file.
-    async fn sync_for_all(&self, runs: &[u64]) -> Result<Vec<u8>> {
+    /// Performs the first member's part: flushes all stripes if any member has unflushed writes. Returns the message to
+    /// the other members.
+    async fn sync_for_all(&self, turn: &TeamTurn<'_, M>, runs: &[u64]) -> Result<Vec<u8>> {
         // All members have reported their writes to the metadata server before the barrier.
         self.attributes().await?;
-        let inode = self.inode_for_team();
+        // Changes by others from now on may not be flushed.
+        let inode = self.inode();
         match runs.iter().any(|&runs| runs > 0) {
-            true => self.paged().flush_all().await?,
+            true => self.paged().flush_for_team(turn.members()).await?,
             false => self.paged().flush().await?,
         }
-        self.tree().flush_of(self.number()).await?;
-        Ok(inode)
+        let run = self.tree().flush_names(ReportedLosses::One(self.number())).await?;
+        Ok(message_to_team(&inode, run))
     }
 
-    async fn synced_by_first(&self, turn: &TeamTurn<'_, M>, mark: PagesMark, inode: &[u8]) -> Result<()> {
+    async fn synced_by_first(
+        &self,
+        turn: &TeamTurn<'_, M>,
+        mark: PagesMark,
+        changes: u64,
+        message: &[u8],
+    ) -> Result<()> {
         if turn.is_first() {
             return Ok(());
         }
-        let version = self.adopt_inode_of_first(inode).await?;
-        if self.known().version == version {
+        let message = self.adopt_message_of_first(message).await?;
+        if self.known().version == message.version {
             self.paged().note_flushed_by_other(mark);
         }
-        Ok(())
+        self.tree().note_flushed_by_first(message.run, changes, self.number())
     }
 }

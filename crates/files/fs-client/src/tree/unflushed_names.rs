@@ -74,7 +74,7 @@ impl<M: Machine> Tree<M> {
     /// Fails if the metadata server cannot flush. Fails once with [`Error::NamesLost`] if the metadata server has lost
     /// changes of this client.
     pub async fn flush(&self) -> Result<()> {
-        self.flush_names(ReportedLosses::All).await
+        self.flush_names(ReportedLosses::All).await.map(drop)
     }
 
     /// Flushes as [`flush`](Self::flush) does, but reports only the losses of one file or directory.
@@ -82,24 +82,54 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// Fails as [`flush`](Self::flush) does, but only for losses of this file or directory.
     pub async fn flush_of(&self, number: FileNumber) -> Result<()> {
-        self.flush_names(ReportedLosses::One(number)).await
+        self.flush_names(ReportedLosses::One(number)).await.map(drop)
     }
 
-    pub(super) async fn flush_names(&self, whose: ReportedLosses) -> Result<()> {
+    /// Flushes all changes to names. Returns the incarnation of the metadata server's store.
+    pub(super) async fn flush_names(&self, whose: ReportedLosses) -> Result<u64> {
         let (metadata_server, unflushed) = (self.metadata_server(), &self.inner.unflushed_names);
         let noted = unflushed.durability.last();
         let endpoint = &self.cache().client().inner.endpoint;
         match endpoint.call(metadata_server, Request::Flush(Flushing::Names), Payload::empty()).await? {
             (Reply::Accepted { run }, _) => {
                 unflushed.note_flushed(metadata_server, run, noted);
-                if unflushed.take_lost(whose) {
-                    Err(Error::NamesLost { metadata_server }.into())
-                } else {
-                    Ok(())
-                }
+                self.check_lost(whose).map(|()| run)
             }
             _ => Err(unexpected(metadata_server)),
         }
+    }
+
+    fn check_lost(&self, whose: ReportedLosses) -> Result<()> {
+        match self.inner.unflushed_names.take_lost(whose) {
+            true => Err(Error::NamesLost { metadata_server: self.metadata_server() }.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the number of changes until now, for [`note_flushed_by_first`](Self::note_flushed_by_first).
+    pub(super) fn last_change(&self) -> u64 {
+        self.inner.unflushed_names.durability.last()
+    }
+
+    /// Returns the incarnation of the metadata server's store that made this client's last unflushed change to a file;
+    /// 0 if there is no such change.
+    pub(super) fn run_of_last_change(&self, number: FileNumber) -> u64 {
+        let by_number = self.inner.unflushed_names.by_number.borrow();
+        by_number.last().get(&number).map_or(0, |stamp| stamp.run)
+    }
+
+    /// Records that an incarnation has changed a file for all members of this client's team.
+    pub(super) fn note_change_for_team(&self, number: FileNumber, run: u64) {
+        self.inner.unflushed_names.note(self.metadata_server(), run, [number].into_iter());
+    }
+
+    /// Records that the first member of a team has made an incarnation flush the first `changes` changes.
+    ///
+    /// # Errors
+    /// Fails once with [`Error::NamesLost`] if the metadata server has lost this client's changes to the file.
+    pub(super) fn note_flushed_by_first(&self, run: u64, changes: u64, number: FileNumber) -> Result<()> {
+        self.inner.unflushed_names.note_flushed(self.metadata_server(), run, changes);
+        self.check_lost(ReportedLosses::One(number))
     }
 
     /// Returns the number of events after which earlier answers of the metadata server may no longer hold: disconnects,

@@ -266,6 +266,15 @@ pub enum Flushing {
     Own,
     /// All operations on names. The answer contains the incarnation of the metadata store.
     Names,
+    /// Existing stripes among these stripes of a file, for all members of a team. Fails if a write of any member has
+    /// failed; the next flush of that member fails, too. Only for an I/O node with
+    /// [`TEAM_FLUSHES`](crate::Features::TEAM_FLUSHES).
+    Team {
+        /// The stripes.
+        stripes: StripePlaces,
+        /// The members.
+        members: Vec<u64>,
+    },
 }
 
 /// A step of recording a node's activity.

@@ -72,6 +72,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::FindData { file, stripes: vec![(2, 8192)] },
         Request::Flush(Flushing::Stripes(numbered_stripes())),
         Request::Flush(Flushing::Names),
+        Request::Flush(Flushing::Team { stripes: numbered_stripes(), members: vec![3, 4] }),
         Request::Record(RecordingStep::Fetch),
         Request::Lock { lease: 1 << 60, change: None },
         Request::CloseFile {

@@ -38,10 +38,13 @@ pub(super) struct Process {
     pub(super) joining: Permits,
 }
 
-/// Handles of an open file, of which operations use the last, and the time of the last query of its size.
+/// Handles of an open file, of which operations use the last.
 pub(super) struct Open {
     pub(super) handles: Vec<Rc<OpenTreeFile<SimMachine>>>,
+    /// Time of the last query of the size.
     pub(super) asked: EventTime,
+    /// Number of times that unsent writes were discarded, as far as the history has it.
+    given_up: u64,
 }
 
 /// An operation ended without effect, or its failure is excused by a fault.
@@ -295,7 +298,8 @@ impl Process {
     /// Adds a handle of a file, whose size was queried at `asked`.
     pub(super) fn add_handle(&self, file: usize, handle: OpenTreeFile<SimMachine>, asked: EventTime) {
         let mut open = self.open.borrow_mut();
-        let open = open.entry(file).or_insert(Open { handles: Vec::new(), asked });
+        let given_up = handle.paged().given_up();
+        let open = open.entry(file).or_insert(Open { handles: Vec::new(), asked, given_up });
         open.handles.push(Rc::new(handle));
         open.asked = open.asked.max(asked);
     }
@@ -304,6 +308,16 @@ impl Process {
     pub(super) fn note_asked(&self, file: usize, asked: EventTime) {
         if let Some(open) = self.open.borrow_mut().get_mut(&file) {
             open.asked = open.asked.max(asked);
+        }
+    }
+
+    /// Records in the history if unsent writes of this process were discarded.
+    fn note_discarded(&self, file: usize, handle: &OpenTreeFile<SimMachine>) {
+        let given_up = handle.paged().given_up();
+        let mut open = self.open.borrow_mut();
+        if let Some(open) = open.get_mut(&file).filter(|open| open.given_up != given_up) {
+            open.given_up = given_up;
+            self.world.file(file, |file| file.discard(self.process));
         }
     }
 
@@ -379,8 +393,10 @@ impl Process {
         let (stamp, started) = (self.world.stamp(), self.now());
         // Until it succeeds, its offset is unknown.
         let appending = self.world.file(file, |file| file.begin_append(stamp, started));
-        let appended = self.handle(file)?.append(Payload::from(bytes_of(stamp, bytes))).await;
+        let handle = self.handle(file)?;
+        let appended = handle.append(Payload::from(bytes_of(stamp, bytes))).await;
         let offset = self.check_file(file, "an append", appended)?;
+        self.note_discarded(file, &handle);
         self.note(file, |history, process, now| {
             let begun = history.end_append(appending, process, offset, bytes);
             history.accept(begun, now);
@@ -418,6 +434,7 @@ impl Process {
         let (started, length) = (self.now(), handle.known().size);
         let read = handle.paged().read(offset, bytes).await;
         let data = self.check_file(file, "a read", read)?.to_vec().expect("real bytes");
+        self.note_discarded(file, &handle);
         let reading = ReadCall { reader: self.process, opened, started, ended: self.now() };
         let losses = self.world.losses.borrow().clone();
         let checked = self.world.file(file, |file| {
@@ -475,7 +492,8 @@ impl Process {
                 // Another thread uses it.
                 return Ok(());
             }
-            let closing = Open { handles: open.handles.pop().into_iter().collect(), asked: open.asked };
+            let handles = open.handles.pop().into_iter().collect();
+            let closing = Open { handles, ..*open };
             if open.handles.is_empty() {
                 all.remove(&file);
             }
