@@ -131,6 +131,7 @@ mod tests {
     use super::*;
     use crate::client_account::Account;
     use crate::error::Failure;
+    use crate::unflushed_writers::Writers;
 
     fn open(stripes: &Stripes, file: u64, stripe: u32) -> Rc<OpenStripe> {
         let striping = Striping::new(512, 2).expect("a striping");
@@ -171,10 +172,14 @@ mod tests {
         drop((written, failed));
         assert_eq!(files_left(&stripes, 9), [1, 1, 2, 2, 3, 3]);
         drop(in_use);
-        let writers = &stripes.get(FileId(2), 1).expect("open").writers;
-        writers.forget(writers.flush_start());
-        let writers = &stripes.get(FileId(3), 1).expect("open").writers;
-        assert!(writers.report_since(&Rc::new(Account::new(NodeId(7))), writers.flush_start()).is_err());
+        let with_writers = |file, check: &dyn Fn(&Writers)| {
+            check(&stripes.get(FileId(file), 1).expect("open").writers);
+        };
+        with_writers(2, &|writers| drop(writers.forget(writers.flush_start())));
+        let account = Rc::new(Account::new(NodeId(7)));
+        with_writers(3, &|writers| {
+            assert!(writers.report_since(&account, writers.flush_start()).is_err());
+        });
         assert_eq!(files_left(&stripes, 9), [0; 0], "all are flushed, reported and unused");
     }
 

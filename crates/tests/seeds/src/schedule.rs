@@ -135,10 +135,14 @@ pub struct StridedRecords {
     pub in_two_phases: bool,
 }
 
-/// Fault at a time.
+/// Fault at a time, or during an operation: many faults do harm only while a certain operation is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimedFault {
-    /// Time in microseconds after the start of the programs.
+    /// Client, and index of the operation in its program, after whose start the time counts; `None` for the start of the
+    /// programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<(usize, usize)>,
+    /// Time in microseconds.
     pub at: u64,
     /// The fault.
     pub fault: Fault,
@@ -268,8 +272,15 @@ impl Schedule {
         for _ in 0..count {
             let kind = draw.below(Fault::KINDS);
             if is_armed[kind as usize] {
-                let at = drawn_time(&mut draw, 22);
-                faults.push(TimedFault { at, fault: Fault::drawn(kind, &mut draw, io_nodes, clients) });
+                let client = draw.below(clients) as usize;
+                let during = (draw.below(2) == 0)
+                    .then(|| (client, draw.below(programs[client].len() as u64) as usize));
+                let at = drawn_time(&mut draw, if during.is_some() { 16 } else { 22 });
+                faults.push(TimedFault {
+                    during,
+                    at,
+                    fault: Fault::drawn(kind, &mut draw, io_nodes, clients),
+                });
             }
         }
         Schedule {
@@ -310,16 +321,31 @@ impl Schedule {
         let mut stays = || !(first..first + count).contains(&index.next().expect("endless"));
         let mut left = self.clone();
         left.faults.retain(|_| stays());
-        left.clients.iter_mut().for_each(|program| program.retain(|_| stays()));
+        let mut kept: Vec<Vec<bool>> =
+            left.clients.iter().map(|program| program.iter().map(|_| stays()).collect()).collect();
         // A collective operation without one of the clients would never end.
-        for index in 0..left.collectives.len() {
+        for index in 0..self.collectives.len() {
             let together = ClientOperation::Together(index);
-            if !left.clients.iter().all(|program| program.contains(&together)) {
-                left.clients
-                    .iter_mut()
-                    .for_each(|program| program.retain(|operation| *operation != together));
+            let place = |program: &Vec<ClientOperation>| program.iter().position(|other| *other == together);
+            let places: Vec<_> = self.clients.iter().map(place).collect();
+            let is_whole = (0..)
+                .zip(&places)
+                .all(|(client, place): (usize, _)| place.is_some_and(|place| kept[client][place]));
+            for (client, place) in places.into_iter().enumerate().filter(|_| !is_whole) {
+                place.into_iter().for_each(|place| kept[client][place] = false);
             }
         }
+        for (program, kept) in left.clients.iter_mut().zip(&kept) {
+            let mut kept = kept.iter();
+            program.retain(|_| *kept.next().expect("one for each operation"));
+        }
+        left.faults.retain_mut(|fault| {
+            let Some((client, operation)) = &mut fault.during else { return true };
+            let kept = &kept[*client];
+            let stays = kept[*operation];
+            *operation = kept[..*operation].iter().filter(|kept| **kept).count();
+            stays
+        });
         left
     }
 

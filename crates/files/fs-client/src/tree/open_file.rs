@@ -648,8 +648,8 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 }
 
-/// Encodes the message that the first member of a team sends to the others, so that they need not ask the metadata server:
-/// the inode, and the incarnation of the server's store that has changed or flushed it.
+/// Encodes the message that the first member of a team sends to the others, so that they need not ask the metadata
+/// server: the inode, and the incarnation of the server's store that has changed or flushed it.
 pub(super) fn message_to_team(inode: &Inode, run: u64) -> Vec<u8> {
     encoded(&(inode, run))
 }

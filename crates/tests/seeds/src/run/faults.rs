@@ -8,28 +8,36 @@ use sim::SimMachine;
 
 use super::{QUIET, World};
 use crate::names::PossibleNames;
-use crate::schedule::Fault;
+use crate::schedule::{Fault, TimedFault};
 
 /// Time after which the last fault has no effect on waiting operations: a lease and a timeout.
 const HEALED: Duration = Duration::from_secs(20);
 
 impl World {
-    /// Injects the faults at their times.
-    pub(super) async fn inject_faults(self: &Rc<Self>) {
-        let start = self.checker.now();
-        let mut faults = self.schedule.faults.clone();
-        faults.sort_by_key(|fault| fault.at);
-        if let Some(last) = faults.last() {
-            self.healed.set(start + Duration::from_micros(last.at));
-        }
-        for (index, fault) in faults.into_iter().enumerate() {
-            self.checker.sleep_until(start + Duration::from_micros(fault.at)).await;
-            if self.broken.borrow().is_some() {
-                return;
+    /// Schedules the faults that come at a time after the start, or during an operation that starts now.
+    pub(super) fn start_faults(self: &Rc<Self>, during: Option<(usize, usize)>) {
+        for (index, fault) in self.schedule.faults.iter().enumerate() {
+            // Another process may start the operation again.
+            if fault.during == during && self.has_started.borrow_mut().insert(index) {
+                let TimedFault { at, fault, .. } = *fault;
+                self.later(at, move |world| {
+                    if world.broken.borrow().is_none() {
+                        world.log(|| format!("{fault:?}"));
+                        world.inject(index as u64, fault);
+                    }
+                });
             }
-            self.log(|| format!("{:?}", fault.fault));
-            self.inject(index as u64, fault.fault);
         }
+    }
+
+    /// Returns true if an operation of a client will start a fault.
+    fn has_pending_faults(&self) -> bool {
+        let (started, next) = (self.has_started.borrow(), self.next.borrow());
+        let is_pending = |(index, fault): (usize, &TimedFault)| {
+            let will_start = |(client, operation): (usize, usize)| next[client] <= operation;
+            !started.contains(&index) && fault.during.is_some_and(will_start)
+        };
+        self.schedule.faults.iter().enumerate().any(is_pending)
     }
 
     /// Injects a fault. A task of the checker ends it.
@@ -151,7 +159,7 @@ impl World {
     /// Ends a fault after `time` microseconds.
     fn later(self: &Rc<Self>, time: u64, end: impl FnOnce(Rc<World>) + 'static) {
         let time = Duration::from_micros(time);
-        self.note_fault(self.checker.now() + time);
+        self.healed.set(self.healed.get().max(self.checker.now() + time));
         self.after(time, end);
     }
 
@@ -159,10 +167,13 @@ impl World {
     pub(super) async fn faults_ended(&self) {
         loop {
             let end = self.healed.get() + HEALED;
-            if end <= self.checker.now() {
+            if end > self.checker.now() {
+                self.checker.sleep_until(end).await;
+            } else if self.has_pending_faults() && self.broken.borrow().is_none() {
+                self.pause(QUIET).await;
+            } else {
                 break;
             }
-            self.checker.sleep_until(end).await;
         }
         self.end_pending_faults();
         let needs_restart = self.has_disk_faults() || self.has_flipped_reads();

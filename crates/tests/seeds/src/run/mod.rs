@@ -20,6 +20,7 @@ mod name_changes;
 mod process;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -76,6 +77,8 @@ struct World {
     checker: SimMachine,
     files: RefCell<Vec<History>>,
     names: RefCell<Vec<PossibleNames>>,
+    /// Indices of the faults that have been scheduled.
+    has_started: RefCell<BTreeSet<usize>>,
     /// True if a fault has begun: operations may fail from then on.
     has_faults: Cell<bool>,
     last_event: Cell<EventTime>,
@@ -176,7 +179,7 @@ pub fn observe(schedule: &Schedule, log: Option<fn(&str)>) -> RunResult {
         let world = Rc::new(World::new(schedule, nodes, clients, checker, log));
         world.set_up().await?;
         (0..world.schedule.clients.len()).for_each(|client| world.start_process(client, 0));
-        world.inject_faults().await;
+        world.start_faults(None);
         world.working.none().await;
         world.heal().await;
         if world.broken.borrow().is_none() {
@@ -371,6 +374,7 @@ impl World {
             checker,
             files: RefCell::default(),
             names: RefCell::new(vec![PossibleNames::default(); count]),
+            has_started: RefCell::default(),
             has_faults: Cell::default(),
             last_event: Cell::default(),
             losses: RefCell::default(),
@@ -432,7 +436,11 @@ impl World {
             return;
         }
         let machine = if count == 0 { Some(machine) } else { self.spare.borrow_mut().pop() };
-        let Some(machine) = machine else { return };
+        let Some(machine) = machine else {
+            // No process will execute the rest of the program.
+            self.next.borrow_mut()[client] = self.schedule.clients[client].len();
+            return;
+        };
         self.clients.borrow_mut()[client] = (machine.clone(), count + 1);
         let (world, process, working) = (self.clone(), self.new_process(), self.working.begin());
         machine.clone().spawn("process", async move {

@@ -88,7 +88,10 @@ impl Process {
             self.world.log(|| format!("client {}: {what}: {error}", self.client));
             let is_loss =
                 matches!(*error, Error::MissingStripe { .. }) || error.is_refused(TreeRefusal::Removed);
-            if self.is_strict.get() && !(is_loss && self.world.cuts.get() > 0) {
+            // A file opened while an I/O node did not answer lacks its disks until the file is opened again.
+            let is_excused =
+                is_loss && self.world.cuts.get() > 0 || matches!(*error, Error::UnknownDisk { .. });
+            if self.is_strict.get() && !is_excused {
                 self.world.break_law("recovery", format!("client {}: {what}: {error}", self.client));
             }
             let is_excused = self.world.has_faults.get();
@@ -139,6 +142,7 @@ impl Process {
             let index = self.world.next.borrow()[self.client];
             let Some(&operation) = self.world.schedule.clients[self.client].get(index) else { break };
             self.world.next.borrow_mut()[self.client] += 1;
+            self.world.start_faults(Some((self.client, index)));
             let (world, machine, client) = (self.world.clone(), self.machine.clone(), self.client);
             let started = machine.now();
             let too_long = async {
