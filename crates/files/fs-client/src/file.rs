@@ -16,7 +16,6 @@ use super::Client;
 use super::attached_stripes::Attachments;
 use super::known_length::Length;
 use super::serve_nodes::OpenMemory;
-use super::stripes::FlushScope;
 use super::unflushed::{FileWrites, UnflushedMark};
 use crate::Features;
 use crate::endpoint::{Answer, Mailbox};
@@ -50,6 +49,17 @@ struct FileInner {
     lease: Cell<Option<u64>>,
     /// Known state of the stripes.
     attachments: Attachments,
+}
+
+/// The writes that a flush of a file covers. Each writer gets its failures with its next flush in any case.
+#[derive(Clone, Copy)]
+pub(super) enum FlushScope<'a> {
+    /// Writes of this client. The flush fails with the failures of these.
+    Own,
+    /// Writes of all clients. The flush fails with the failures of this client.
+    All,
+    /// Writes of all clients. The flush fails with the failures of these members of a team.
+    Team(&'a [NodeId]),
 }
 
 /// Returns the incarnation of an I/O node that acknowledged a write or flush; 0 if the node never restarts.

@@ -45,7 +45,7 @@ impl Length {
     /// Records that the file now ends at `end`.
     pub(super) fn cut(&self, end: u64) {
         self.bytes.set(end);
-        self.own_end.set(self.own_end.get().min(end));
+        self.settle_beyond(end);
     }
 
     /// Records that others count all own writes that end beyond `end`.

@@ -12,7 +12,7 @@ use machine::{Machine, NO_DISK, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::attached_stripes::{Attachment, Attachments};
-use super::file::{joint_outcome, run_of};
+use super::file::{FlushScope, joint_outcome, run_of};
 use super::{Client, DamagedFileReader, File, Partial, unexpected};
 use crate::Features;
 use crate::endpoint::Answer;
@@ -42,17 +42,6 @@ pub struct NumberedFile {
 
 /// The I/O node and disk index of each disk, by the disk's identity.
 pub type DisksByIdentity = BTreeMap<u64, (NodeId, u32)>;
-
-/// The writes that a flush of a file covers. Each writer gets its failures with its next flush in any case.
-#[derive(Clone, Copy)]
-pub(super) enum FlushScope<'a> {
-    /// Writes of this client. The flush fails with the failures of these.
-    Own,
-    /// Writes of all clients. The flush fails with the failures of this client.
-    All,
-    /// Writes of all clients. The flush fails with the failures of these members of a team.
-    Team(&'a [NodeId]),
-}
 
 impl<M: Machine> Client<M> {
     /// Returns the places of the disks of all I/O nodes. The client asks once, and again if a disk is missing. A failed
@@ -514,7 +503,7 @@ impl<M: Machine> File<M> {
         } else if !attachments.is_old_flushed() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
-        let for_team = self.nodes_that_flush_for_team(&stripes, scope).await?;
+        let for_team = self.nodes_that_flush_for_team(&stripes, scope).await;
         let flushing = |node, stripes| match scope {
             FlushScope::Team(members) if for_team.contains(&node) => {
                 Flushing::Team { stripes, members: members.iter().map(|member| member.0).collect() }
@@ -533,21 +522,22 @@ impl<M: Machine> File<M> {
         flushed
     }
 
-    /// Returns the I/O nodes of these stripes that report the failures of all members of a team.
+    /// Returns the I/O nodes of these stripes that report the failures of all members of a team, with those that do not
+    /// answer: their flush will fail.
     async fn nodes_that_flush_for_team(
         &self,
         stripes: &BTreeSet<u32>,
         scope: FlushScope<'_>,
-    ) -> Result<BTreeSet<NodeId>> {
+    ) -> BTreeSet<NodeId> {
         let mut capable = BTreeSet::new();
         if matches!(scope, FlushScope::Team(_)) {
             for node in stripes.iter().map(|&stripe| self.home_of(stripe)).collect::<BTreeSet<_>>() {
-                if self.client.can(node, Features::TEAM_FLUSHES).await? {
+                if self.client.can(node, Features::TEAM_FLUSHES).await.unwrap_or(true) {
                     capable.insert(node);
                 }
             }
         }
-        Ok(capable)
+        capable
     }
 
     /// Truncates or extends the existing stripes of a file.

@@ -14,8 +14,8 @@
 use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};
 
+use super::file::FlushScope;
 use super::group_operation::{BarrierMembers, ExchangeMembers};
-use super::stripes::FlushScope;
 use super::{File, Group};
 use crate::error::Result;
 use crate::exchange::{Exchange, ExchangeGroup, Own};

@@ -138,8 +138,7 @@ pub struct StridedRecords {
 /// Fault at a time, or during an operation: many faults do harm only while a certain operation is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimedFault {
-    /// Client, and index of the operation in its program, after whose start the time counts; `None` for the start of the
-    /// programs.
+    /// Client and index of the operation after whose start the time counts; `None` for the start of the programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub during: Option<(usize, usize)>,
     /// Time in microseconds.

@@ -51,8 +51,8 @@ pub use window::Prefetch;
 
 use super::{Client, File, NumberedFile};
 use crate::error::{Error, Result};
+use crate::file::FlushScope;
 use crate::protocol::FileId;
-use crate::stripes::FlushScope;
 use background_reads::BackgroundReads;
 use files::{Files, LogicalFile};
 use table::PageTable;

@@ -25,9 +25,8 @@ use super::transfer::{PinnedPage, about};
 use super::window::{Order, Window};
 use crate::File;
 use crate::error::Result;
-use crate::file::check_no_file_ends_before;
+use crate::file::{FlushScope, check_no_file_ends_before};
 use crate::protocol::FileId;
-use crate::stripes::FlushScope;
 use crate::unflushed::UnflushedMark;
 
 /// An application's hint on its use of a file, in the terms of `posix_fadvise` and PDIOL. It changes the timing of
@@ -472,7 +471,7 @@ impl<M: Machine> PagedFile<M> {
         first.min()
     }
 
-    /// Returns the end of the written bytes that the I/O nodes have not accepted; 0 if there are none.
+    /// Returns the end of the written bytes that the I/O nodes have not accepted, or 0.
     pub(crate) fn unsent_end(&self) -> u64 {
         self.cache.unsent_end(&self.file)
     }
@@ -486,8 +485,8 @@ impl<M: Machine> PagedFile<M> {
         self.cache.flush(&self.file, &self.reported, FlushScope::Own).await
     }
 
-    /// Flushes the file as [`flush`](Self::flush) does, including sent writes of the other members of a team. Fails if a
-    /// write of any member has failed.
+    /// Flushes the file as [`flush`](Self::flush) does, including sent writes of the other members of a team. Fails if
+    /// a write of any member has failed.
     pub(crate) async fn flush_for_team(&self, members: &[NodeId]) -> Result<()> {
         self.cache.flush(&self.file, &self.reported, FlushScope::Team(members)).await
     }

@@ -85,10 +85,10 @@ impl Page {
         sets.into_iter().filter_map(|set| set.within(&(from..u64::MAX)).next()).map(|run| run.start).min()
     }
 
-    /// Returns the end of the written bytes that the I/O nodes have not accepted; 0 if there are none.
-    pub(super) fn unsent_end(&self) -> u64 {
+    /// Returns the end of the written bytes that the I/O nodes have not accepted, if any.
+    pub(super) fn unsent_end(&self) -> Option<u64> {
         let sets = [&self.dirty, &self.leaving];
-        sets.into_iter().filter_map(|set| set.ranges().last()).map(|run| run.end).max().unwrap_or(0)
+        sets.into_iter().filter_map(|set| set.ranges().last()).map(|run| run.end).max()
     }
 
     /// Returns true if it has dirty bytes that are not in flight.

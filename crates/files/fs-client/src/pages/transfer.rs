@@ -17,7 +17,7 @@ use super::files::LogicalFile;
 use super::table::{EvictionResult, PageKey, PageSlot};
 use super::window::Bounds;
 use crate::error::{FailureKind, Result};
-use crate::stripes::FlushScope;
+use crate::file::FlushScope;
 
 /// Writes in flight for each disk: one at the disk, one at the I/O node, two in the network.
 pub(super) const WRITES_PER_DISK: u64 = 4;
@@ -271,14 +271,12 @@ impl<M: Machine> Inner<M> {
         places.filter(|&place| table.page(place).key.file == file.number).collect()
     }
 
-    /// Returns the end of the written bytes of a file that the I/O nodes have not accepted; 0 if there are none.
+    /// Returns the end of the written bytes of a file that the I/O nodes have not accepted, or 0.
     pub(super) fn unsent_end(&self, file: &LogicalFile<M>) -> u64 {
         let table = self.table.borrow();
-        let end = |place| match table.page(place).unsent_end() {
-            0 => 0,
-            end => table.page(place).key.page * file.page_bytes() + end,
-        };
-        self.unsent(file).into_iter().map(end).max().unwrap_or(0)
+        let pages = self.unsent(file).into_iter().map(|place| table.page(place));
+        let ends = pages.filter_map(|page| Some(page.key.page * file.page_bytes() + page.unsent_end()?));
+        ends.max().unwrap_or(0)
     }
 
     /// Returns the pages of a file with dirty bytes not in flight, including pages with other bytes in flight.

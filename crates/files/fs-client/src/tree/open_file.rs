@@ -32,9 +32,6 @@ use crate::{NumberedFile, PagedFile, Participants, SelectedSettings, TeamTurn, u
 const ASK_AGAIN: Duration = Duration::from_nanos(500_000);
 const ASK_AGAIN_MOST: Duration = Duration::from_millis(16);
 
-/// No incarnation: the first member of a team has neither changed nor flushed the inode.
-const NO_CHANGE: u64 = 0;
-
 /// State shared by the handles of one client on a file.
 pub(super) struct TreeFileState {
     /// The metadata server's inode, as far as known.
@@ -42,7 +39,7 @@ pub(super) struct TreeFileState {
     /// End of the furthest write that no report to the metadata server contains. An end is reported once: if another
     /// client truncates the file after that, a second report would extend it again.
     written_end: Cell<u64>,
-    /// End in the report in flight; 0 if there is none.
+    /// End in the report in flight, or 0.
     reported_end: Cell<u64>,
     /// Number of bytes written and not yet reported to the metadata server.
     written_bytes: Cell<u64>,
@@ -66,8 +63,8 @@ pub(super) struct TreeFileState {
 pub(super) struct MessageOfFirst {
     /// Version of the file.
     pub(super) version: u64,
-    /// Incarnation of the metadata server's store that has changed or flushed the inode, or [`NO_CHANGE`].
-    pub(super) run: u64,
+    /// Incarnation of the metadata server's store that has changed or flushed the inode, if any.
+    pub(super) run: Option<u64>,
 }
 
 /// Writes to report to the metadata server, and the time of the last one.
@@ -356,7 +353,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
         let file = self.paged.file();
         let query_attributes =
-            async |_| self.attributes().await.map(|_| message_to_team(&self.inode(), NO_CHANGE));
+            async |_| self.attributes().await.map(|_| message_to_team(&self.inode(), None));
         let moved = file.move_selected(company(team), &operation, fits, query_attributes).await?;
         self.adopt_message_of_first(&moved.message).await?;
         Ok(selection.bytes_before(self.known().size))
@@ -380,7 +377,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
         let publish_size = async |end| {
             if end == 0 {
-                return Ok(message_to_team(&self.inode(), NO_CHANGE));
+                return Ok(message_to_team(&self.inode(), None));
             }
             // An upper bound: the number of bytes that the members have selected is unknown here.
             self.wrote_past_cache(end, end).await?;
@@ -388,9 +385,9 @@ impl<M: Machine> OpenTreeFile<M> {
         };
         let moved = self.paged.file().move_selected(company(team), &operation, fits, publish_size).await?;
         let message = self.adopt_message_of_first(&moved.message).await?;
-        if message.run != NO_CHANGE {
+        if let Some(run) = message.run {
             // The size is the result of all members' writes, so each of them reports its loss.
-            self.tree.note_change_for_team(self.number(), message.run);
+            self.tree.note_change_for_team(self.number(), run);
         }
         Ok(())
     }
@@ -406,7 +403,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Fails if it cannot be an inode of this file.
     pub(super) async fn adopt_message_of_first(&self, message: &[u8]) -> Result<MessageOfFirst> {
         let metadata_server = self.tree.metadata_server();
-        let (inode, run): (Inode, u64) = decoded(message, metadata_server)?;
+        let (inode, run): (Inode, Option<u64>) = decoded(message, metadata_server)?;
         let (version, known) = (inode.version, self.state.inode.borrow().version);
         let is_this = inode.number == self.number() && inode.kind == self.state.inode.borrow().kind;
         if !is_this || inode.size > layout::FILE_BYTES_MAX {
@@ -648,10 +645,10 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 }
 
-/// Encodes the message that the first member of a team sends to the others, so that they need not ask the metadata
-/// server: the inode, and the incarnation of the server's store that has changed or flushed it.
-pub(super) fn message_to_team(inode: &Inode, run: u64) -> Vec<u8> {
-    encoded(&(inode, run))
+/// Encodes the message from the first member of a team, so that the others need not ask the metadata server. It has the
+/// inode, and the incarnation of the server's store that has changed or flushed it, if any.
+pub(super) fn message_to_team(inode: &Inode, run: Option<u64>) -> Vec<u8> {
+    encoded((inode, run))
 }
 
 fn company<'a, M: Machine>(team: Option<&'a TeamTurn<'a, M>>) -> Participants<'a, M> {

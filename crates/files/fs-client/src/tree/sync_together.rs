@@ -16,9 +16,9 @@ use machine::Machine;
 use super::OpenTreeFile;
 use super::open_file::message_to_team;
 use super::unflushed_names::ReportedLosses;
-use crate::TeamTurn;
 use crate::error::Result;
 use crate::pages::PagesMark;
+use crate::{TeamTurn, unexpected};
 
 impl<M: Machine> OpenTreeFile<M> {
     /// Blocks until all writes of the team's members and the namespace are on stable storage. Later reads by this
@@ -60,7 +60,7 @@ impl<M: Machine> OpenTreeFile<M> {
             false => self.paged().flush().await?,
         }
         let run = self.tree().flush_names(ReportedLosses::One(self.number())).await?;
-        Ok(message_to_team(&inode, run))
+        Ok(message_to_team(&inode, Some(run)))
     }
 
     async fn synced_by_first(
@@ -77,6 +77,7 @@ impl<M: Machine> OpenTreeFile<M> {
         if self.known().version == message.version {
             self.paged().note_flushed_by_other(mark);
         }
-        self.tree().note_flushed_by_first(message.run, changes, self.number())
+        let run = message.run.ok_or_else(|| unexpected(self.tree().metadata_server()))?;
+        self.tree().note_flushed_by_first(run, changes, self.number())
     }
 }

@@ -111,11 +111,11 @@ impl<M: Machine> Tree<M> {
         self.inner.unflushed_names.durability.last()
     }
 
-    /// Returns the incarnation of the metadata server's store that made this client's last unflushed change to a file;
-    /// 0 if there is no such change.
-    pub(super) fn run_of_last_change(&self, number: FileNumber) -> u64 {
+    /// Returns the incarnation of the metadata server's store that made this client's last unflushed change to a file,
+    /// if any.
+    pub(super) fn run_of_last_change(&self, number: FileNumber) -> Option<u64> {
         let by_number = self.inner.unflushed_names.by_number.borrow();
-        by_number.last().get(&number).map_or(0, |stamp| stamp.run)
+        by_number.last().get(&number).map(|stamp| stamp.run)
     }
 
     /// Records that an incarnation has changed a file for all members of this client's team.

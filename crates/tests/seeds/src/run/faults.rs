@@ -17,8 +17,7 @@ impl World {
     /// Schedules the faults that come at a time after the start, or during an operation that starts now.
     pub(super) fn start_faults(self: &Rc<Self>, during: Option<(usize, usize)>) {
         for (index, fault) in self.schedule.faults.iter().enumerate() {
-            // Another process may start the operation again.
-            if fault.during == during && self.has_started.borrow_mut().insert(index) {
+            if fault.during == during {
                 let TimedFault { at, fault, .. } = *fault;
                 self.later(at, move |world| {
                     if world.broken.borrow().is_none() {
@@ -32,12 +31,9 @@ impl World {
 
     /// Returns true if an operation of a client will start a fault.
     fn has_pending_faults(&self) -> bool {
-        let (started, next) = (self.has_started.borrow(), self.next.borrow());
-        let is_pending = |(index, fault): (usize, &TimedFault)| {
-            let will_start = |(client, operation): (usize, usize)| next[client] <= operation;
-            !started.contains(&index) && fault.during.is_some_and(will_start)
-        };
-        self.schedule.faults.iter().enumerate().any(is_pending)
+        let next = self.next.borrow();
+        let will_start = |(client, operation): (usize, usize)| next[client] <= operation;
+        self.schedule.faults.iter().any(|fault| fault.during.is_some_and(will_start))
     }
 
     /// Injects a fault. A task of the checker ends it.
@@ -159,7 +155,7 @@ impl World {
     /// Ends a fault after `time` microseconds.
     fn later(self: &Rc<Self>, time: u64, end: impl FnOnce(Rc<World>) + 'static) {
         let time = Duration::from_micros(time);
-        self.healed.set(self.healed.get().max(self.checker.now() + time));
+        self.wait_for_faults_until(self.checker.now() + time);
         self.after(time, end);
     }
 

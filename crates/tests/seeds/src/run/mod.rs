@@ -20,7 +20,6 @@ mod name_changes;
 mod process;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -77,8 +76,6 @@ struct World {
     checker: SimMachine,
     files: RefCell<Vec<History>>,
     names: RefCell<Vec<PossibleNames>>,
-    /// Indices of the faults that have been scheduled.
-    has_started: RefCell<BTreeSet<usize>>,
     /// True if a fault has begun: operations may fail from then on.
     has_faults: Cell<bool>,
     last_event: Cell<EventTime>,
@@ -343,6 +340,11 @@ impl World {
     /// Records a fault that lasts until `end`.
     fn note_fault(&self, end: Instant) {
         self.has_faults.set(true);
+        self.wait_for_faults_until(end);
+    }
+
+    /// Records that faults last at least until `end`.
+    fn wait_for_faults_until(&self, end: Instant) {
         self.healed.set(self.healed.get().max(end));
     }
 
@@ -374,7 +376,6 @@ impl World {
             checker,
             files: RefCell::default(),
             names: RefCell::new(vec![PossibleNames::default(); count]),
-            has_started: RefCell::default(),
             has_faults: Cell::default(),
             last_event: Cell::default(),
             losses: RefCell::default(),
