@@ -164,9 +164,12 @@ impl<M: Machine> Tree<M> {
         used: OpenFor,
         had_other_writers: bool,
     ) -> Result<OpenTreeFile<M>> {
-        let numbered = self.numbered(&inode).await?;
+        let mut numbered = self.numbered(&inode).await?;
+        let inode = self.newest(inode).await?;
+        (numbered.bytes, numbered.stored_stripes) = (inode.size, inode.stored_stripes);
         let number = inode.number;
         let paged = self.cache().open_numbered(numbered).await?;
+        let inode = self.newest(inode).await?;
         self.note_lease(number);
         // No await below: of two concurrent opens the second must find the state of the first.
         let known = self.inner.states.borrow().get(&number).cloned();
@@ -186,6 +189,16 @@ impl<M: Machine> Tree<M> {
         };
         state.handles.set(state.handles.get() + 1);
         Ok(OpenTreeFile { tree: self.clone(), paged, state, used, had_other_writers })
+    }
+
+    /// Returns the inode, or asks for it again if a concurrent operation of this client has received a later version.
+    async fn newest(&self, inode: Inode) -> Result<Inode> {
+        let number = inode.number;
+        let known = self.inner.states.borrow().get(&number).map(|state| state.inode.borrow().version);
+        match known {
+            Some(known) if inode.version < known => self.inode(TreeOperation::Get { number }).await,
+            _ => Ok(inode),
+        }
     }
 
     /// Returns the metadata for access to the contents of a file without the page cache.
