@@ -16,6 +16,7 @@ use super::file::{joint_outcome, run_of};
 use super::group_operation::{BarrierMembers, BarrierResult, CommonOperation, Moved, attempts, moved_by};
 use super::team::TeamTurn;
 use super::{File, Group};
+use crate::Features;
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Result};
 use crate::protocol::{Direction, MemoryId, Request, Selected, SelectedPart, Selecting, Selectors};
@@ -82,6 +83,20 @@ pub(super) struct SelectedOperation<'a> {
     pub(super) selection: &'a Selection,
     pub(super) memory: &'a Memory,
     pub(super) settings: SelectedSettings,
+    /// The lease of the locks under which a single member writes, if any. A collective write ignores locks.
+    pub(super) lease: Option<u64>,
+}
+
+impl<'a> SelectedOperation<'a> {
+    /// Returns a read into `memory`.
+    pub(super) fn read(selection: &'a Selection, memory: &'a Memory, settings: SelectedSettings) -> Self {
+        SelectedOperation { direction: Direction::Read, selection, memory, settings, lease: None }
+    }
+
+    /// Returns a write from `memory`, without locks.
+    pub(super) fn write(selection: &'a Selection, memory: &'a Memory, settings: SelectedSettings) -> Self {
+        SelectedOperation { direction: Direction::Write, selection, memory, settings, lease: None }
+    }
 }
 
 impl<M: Machine> File<M> {
@@ -97,7 +112,7 @@ impl<M: Machine> File<M> {
         memory: &Memory,
         settings: SelectedSettings,
     ) -> Result<Moved> {
-        let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
+        let operation = SelectedOperation::read(selection, memory, settings);
         self.move_selected(company, &operation, Ok(()), async |_| Ok(Vec::new())).await
     }
 
@@ -113,7 +128,7 @@ impl<M: Machine> File<M> {
         memory: &Memory,
         settings: SelectedSettings,
     ) -> Result<Moved> {
-        let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
+        let operation = SelectedOperation::write(selection, memory, settings);
         let moved = self.move_selected(company, &operation, Ok(()), async |_| Ok(Vec::new())).await?;
         self.note_end(selection.end());
         Ok(moved)
@@ -193,7 +208,7 @@ impl<M: Machine> File<M> {
             Ok(parts) => (parts, Ok(())),
             Err(error) => (Vec::new(), Err(error)),
         };
-        let SelectedOperation { direction, selection, memory, settings } = *operation;
+        let SelectedOperation { direction, selection, memory, settings, .. } = *operation;
         let (accepted, disconnects) = (RefCell::new(Vec::new()), self.client.disconnects());
         let attempt = async |fits: &Result<()>| {
             let send = async |id| {
@@ -337,15 +352,23 @@ impl<M: Machine> File<M> {
     /// Moves the selection of this node alone, one part after the other. Retries each part once if an I/O node
     /// restarted.
     async fn move_alone(&self, operation: &SelectedOperation<'_>, parts: Vec<Part>) -> Result<()> {
-        let SelectedOperation { direction, memory, settings, .. } = *operation;
+        let SelectedOperation { direction, memory, settings, lease, .. } = *operation;
         for part in parts {
             let parts = [part];
             self.retry_once(async || {
                 let touched = self.attach_selected(direction, &parts).await?.remove(0);
                 let (opened, disconnects) =
                     (self.client.inner.open_for_request(memory), self.client.disconnects());
+                let rejecting = match lease {
+                    Some(_) => self.nodes_that_can(Features::LOCKED_SELECTIONS, &touched).await,
+                    None => BTreeSet::new(),
+                };
                 let request = |node| {
-                    let selectors = Selectors::Asker(self.part_at(node, &parts[0], &touched)?);
+                    let part = self.part_at(node, &parts[0], &touched)?;
+                    let selectors = match lease.filter(|_| rejecting.contains(&node)) {
+                        Some(lease) => Selectors::Locked { part, lease },
+                        None => Selectors::Asker(part),
+                    };
                     Some(self.request_to_move(direction, settings, opened.id, selectors))
                 };
                 let runs = self.runs_of_homes(request).await;

@@ -46,7 +46,7 @@ impl<M: Machine> File<M> {
         fits: Result<()>,
         then: impl AsyncFn(u64) -> Result<Vec<u8>>,
     ) -> Result<Moved> {
-        let SelectedOperation { direction, selection, memory, settings } = *operation;
+        let SelectedOperation { direction, selection, memory, settings, .. } = *operation;
         let inner = &self.client.inner;
         let machine = inner.endpoint.machine();
         let [id, published] = company.next_two().map(MemoryId::Collective);
@@ -200,7 +200,7 @@ impl<M: Machine> File<M> {
         // No sorting: no other member sends the I/O nodes requests for these blocks.
         let method = CollectiveMethod::DiskDirected { presort: false };
         let settings = super::SelectedSettings { method, ..settings };
-        let own = SelectedOperation { direction, selection: &all, memory: &staged, settings };
+        let own = SelectedOperation { direction, selection: &all, memory: &staged, settings, lease: None };
         let all = Selector { member: 0, at: 0, selection: all.clone() };
         let buffers = BufferPool::new(self.striping().block_bytes());
         if direction == Direction::Read {

@@ -503,7 +503,10 @@ impl<M: Machine> File<M> {
         } else if !attachments.is_old_flushed() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
-        let for_team = self.nodes_that_flush_for_team(&stripes, scope).await;
+        let for_team = match scope {
+            FlushScope::Team(_) => self.nodes_that_can(Features::TEAM_FLUSHES, &stripes).await,
+            FlushScope::Own | FlushScope::All => BTreeSet::new(),
+        };
         let flushing = |node, stripes| match scope {
             FlushScope::Team(members) if for_team.contains(&node) => {
                 Flushing::Team { stripes, members: members.iter().map(|member| member.0).collect() }
@@ -522,19 +525,17 @@ impl<M: Machine> File<M> {
         flushed
     }
 
-    /// Returns the I/O nodes of these stripes that report the failures of all members of a team, with those that do not
-    /// answer: their flush will fail.
-    async fn nodes_that_flush_for_team(
+    /// Returns the I/O nodes of these stripes that have a feature, with those that do not answer: their requests will
+    /// fail.
+    pub(super) async fn nodes_that_can(
         &self,
-        stripes: &BTreeSet<u32>,
-        scope: FlushScope<'_>,
+        feature: Features,
+        stripes: impl IntoIterator<Item = &u32>,
     ) -> BTreeSet<NodeId> {
         let mut capable = BTreeSet::new();
-        if matches!(scope, FlushScope::Team(_)) {
-            for node in stripes.iter().map(|&stripe| self.home_of(stripe)).collect::<BTreeSet<_>>() {
-                if self.client.can(node, Features::TEAM_FLUSHES).await.unwrap_or(true) {
-                    capable.insert(node);
-                }
+        for node in stripes.into_iter().map(|&stripe| self.home_of(stripe)).collect::<BTreeSet<_>>() {
+            if self.client.can(node, feature).await.unwrap_or(true) {
+                capable.insert(node);
             }
         }
         capable

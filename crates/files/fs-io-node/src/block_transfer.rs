@@ -51,6 +51,8 @@ pub(super) struct StripePart {
     pub(super) stripe: Rc<OpenStripe>,
     /// If the stripe is written: prevents new writes of single blocks during the operation.
     barred: Option<WriteExclusion>,
+    /// Lease of the locks under which the stripe is written, if the client sent one.
+    lease: Option<u64>,
     /// Length before the operation, if no other operation of this kind was in flight. The bytes beyond it are
     /// zeros until another one begins.
     bytes_before: Option<u64>,
@@ -73,6 +75,14 @@ pub(super) struct BlockTransfer<M: Machine, I> {
     writes: OrderedQueue,
 }
 
+/// Writes of an operation to a stripe.
+pub(super) struct StripeWrites {
+    /// End of the last written byte, as an offset in the stripe.
+    pub(super) end: u64,
+    /// Lease of the locks under which the stripe is written, if the client sent one.
+    pub(super) lease: Option<u64>,
+}
+
 impl StripePart {
     /// True if no operation has written from this offset on, so that the stripe has zeros there.
     fn is_new_from(&self, offset: u64) -> bool {
@@ -82,26 +92,27 @@ impl StripePart {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Prepares a stripe: the operation bypasses the cache. If it writes, space up to `written_end` is
-    /// allocated in advance, so that the physical position of each block is known for sorting.
+    /// Prepares a stripe: the operation bypasses the cache. If it writes, space is allocated up to the end of the
+    /// writes in advance, so that the physical position of each block is known for sorting.
     pub(super) async fn make_ready(
         self: &Rc<Self>,
         account: &Rc<Account>,
         stripe: Rc<OpenStripe>,
-        written_end: Option<u64>,
+        writes: Option<StripeWrites>,
     ) -> Result<StripePart, Box<Failure>> {
         self.blocks.write_out(&stripe).await;
         stripe.writers.answer(account.client)?;
-        let Some(end) = written_end else {
+        let Some(StripeWrites { end, lease }) = writes else {
             stripe.losses.check(&(0..u64::MAX))?;
-            return Ok(StripePart { stripe, barred: None, bytes_before: None });
+            return Ok(StripePart { stripe, barred: None, lease: None, bytes_before: None });
         };
         let barred = stripe.bypass_cache();
         let is_alone = barred.is_alone();
         self.blocks.forget(&barred, 0).await;
         let bytes_before = is_alone.then(|| stripe.length.bytes());
+        let _change = self.blocks.fences.begin_change(lease)?;
         self.disks.extend(&stripe, end).await?;
-        Ok(StripePart { stripe, barred: Some(barred), bytes_before })
+        Ok(StripePart { stripe, barred: Some(barred), lease, bytes_before })
     }
 
     /// Waits until the buffers of an operation on these stripes have moved all blocks. Completes its writes, which
@@ -296,6 +307,7 @@ where
             runs[0] = 0..end;
         }
         let disks = &self.node.disks;
+        let _change = self.node.blocks.fences.begin_change(block.stripe.lease)?;
         disks.write_runs(stripe.home, offset, buffer, runs.iter().cloned(), self.client).await?;
         for Range { start, end } in runs {
             stripe.losses.clear(&(offset + start..offset + end));

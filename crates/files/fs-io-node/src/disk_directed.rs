@@ -17,7 +17,7 @@ use layout::{BlockRequest, BlockRequests, Extent, Piece};
 use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::IoNode;
-use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
+use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart, StripeWrites};
 use super::client_account::Account;
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
@@ -79,7 +79,8 @@ impl<M: Machine> IoNode<M> {
         let mut parts = Vec::new();
         for stripe in stripes {
             let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
-            parts.push(Rc::new(self.make_ready(account, stripe, is_write.then_some(end)).await?));
+            let writes = is_write.then_some(StripeWrites { end, lease: None });
+            parts.push(Rc::new(self.make_ready(account, stripe, writes).await?));
         }
         let buffers = TaskGroup::new();
         for part in &parts {

@@ -392,7 +392,7 @@ impl<M: Machine> IoNode<M> {
             Request::Lock { lease, change: None } => Ok(self.metadata_server.renew_lease(client, lease)),
             Request::Fence { leases } => {
                 self.metadata_server.locks.check_ended(&leases, self.machine.now())?;
-                self.blocks.fences.raise(client, &leases).map(|()| Reply::Done)
+                self.blocks.fences.raise(client, &leases).await.map(|()| Reply::Done)
             }
             other => {
                 // Name only the kind: the contents may be as long as a header, and several times as long as

@@ -17,7 +17,7 @@ use layout::Piece;
 use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::IoNode;
-use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
+use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart, StripeWrites};
 use super::client_account::Account;
 use super::staged_requests::{Staged, StagedSize};
 use crate::directory::{ListedStretch, PieceBudget, bytes_of, length};
@@ -129,8 +129,9 @@ impl<M: Machine> IoNode<M> {
             for stripe in stripes {
                 let Some(of_stripe) = by_stripe.remove(&stripe.label.stripe) else { continue };
                 let disk = stripe.home.disk;
-                let written_end = is_write.then(|| of_stripe.last().map_or(0, BlockPieces::end));
-                let part = Rc::new(self.make_ready(account, stripe, written_end).await?);
+                let end = of_stripe.last().map_or(0, BlockPieces::end);
+                let writes = is_write.then_some(StripeWrites { end, lease: None });
+                let part = Rc::new(self.make_ready(account, stripe, writes).await?);
                 let queued = request.queued;
                 let listed =
                     |pieces| MovedBlock { stripe: part.clone(), parts: ListedParts { pieces, queued } };

@@ -14,7 +14,7 @@ use layout::Extent;
 use machine::{Buf, Disk, Machine, NodeId, TaskGroup, Work};
 
 use super::IoNode;
-use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
+use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart, StripeWrites};
 use super::client_account::Account;
 use super::collective_admission::roomy_queue_bytes;
 use super::disk_directed::LISTED_MAX;
@@ -45,6 +45,8 @@ struct AllSelected {
     members: Vec<NodeId>,
     selectors: Rc<[Selector]>,
     stripes: BTreeSet<u32>,
+    /// Lease of the locks of the only member, if it sent one.
+    lease: Option<u64>,
 }
 
 impl AllSelected {
@@ -106,7 +108,8 @@ impl<M: Machine> IoNode<M> {
         let mut parts = Vec::new();
         for stripe in stripes {
             let end = stripe.label.striping.stripe_bytes(all.end(), stripe.label.stripe);
-            let part = self.make_ready(account, stripe, is_write.then_some(end)).await?;
+            let writes = is_write.then_some(StripeWrites { end, lease: all.lease });
+            let part = self.make_ready(account, stripe, writes).await?;
             parts.push(Rc::new(part));
         }
         let note_writers = || {
@@ -140,14 +143,20 @@ impl<M: Machine> IoNode<M> {
             Selectors::Members(_) => {
                 Reply::Moved { blocks: moved.iter().map(|blocks| blocks.get()).collect(), hidden: 0 }
             }
-            Selectors::Asker(_) => self.accepted(),
+            Selectors::Asker(_) | Selectors::Locked { .. } => self.accepted(),
         })
     }
 
     /// Returns the selections of all participants.
     fn all_selected(&self, client: NodeId, request: &Selected) -> Result<AllSelected, Box<Failure>> {
+        let lease = match request.selectors {
+            Selectors::Locked { lease, .. } => Some(lease),
+            Selectors::Members(_) | Selectors::Asker(_) => None,
+        };
         let (members, parts_by_member) = match &request.selectors {
-            Selectors::Asker(part) => (vec![client], vec![(0, part.clone())]),
+            Selectors::Asker(part) | Selectors::Locked { part, .. } => {
+                (vec![client], vec![(0, part.clone())])
+            }
             Selectors::Members(members) => {
                 let members = self.check_members(members)?;
                 let mut parts_by_member = Vec::new();
@@ -171,7 +180,7 @@ impl<M: Machine> IoNode<M> {
                 selectors.push(Selector { member, at, selection });
             }
         }
-        Ok(AllSelected { members, selectors: selectors.into(), stripes })
+        Ok(AllSelected { members, selectors: selectors.into(), stripes, lease })
     }
 
     /// Prepares to list the blocks of a stripe of which any member has selected bytes.

@@ -22,5 +22,9 @@ bitflags! {
         /// ([`Flushing::Team`](crate::protocol::Flushing::Team)). Without this feature such a flush can succeed
         /// although another member's write has failed; that member's next flush fails.
         const TEAM_FLUSHES = 1 << 2;
+        /// The I/O node rejects a client's write of a selection under an expired lock
+        /// ([`Selectors::Locked`](crate::protocol::Selectors::Locked)). Without this feature such a write can still
+        /// change the file after another client has the lock.
+        const LOCKED_SELECTIONS = 1 << 3;
     }
 }

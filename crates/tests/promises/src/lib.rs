@@ -103,7 +103,8 @@ pub use counts::{
     an_io_node_counts_its_requests_and_disk_accesses,
 };
 pub use locks::{
-    locks_exclude_others, locks_expire_after_their_client_disconnects, writes_under_a_lost_lock_are_rejected,
+    a_strided_write_under_a_lost_lock_is_rejected, locks_exclude_others,
+    locks_expire_after_their_client_disconnects, writes_under_a_lost_lock_are_rejected,
 };
 pub use random::random_requests_are_all_answered;
 pub use recordings::io_nodes_record_their_activities_on_request;
@@ -320,6 +321,7 @@ macro_rules! for_all_promises {
             locks_exclude_others,
             locks_expire_after_their_client_disconnects,
             writes_under_a_lost_lock_are_rejected,
+            a_strided_write_under_a_lost_lock_is_rejected,
         }
     };
 }
@@ -1154,7 +1156,7 @@ impl Restarting {
                 self.collectives.set(self.collectives.get() + 1);
                 match selected.selectors {
                     Selectors::Members(_) => Reply::Moved { blocks: vec![1], hidden: 0 },
-                    Selectors::Asker(_) => Reply::Accepted { run: self.run.get() },
+                    Selectors::Asker(_) | Selectors::Locked { .. } => Reply::Accepted { run: self.run.get() },
                 }
             }
             Request::Write(_) => Reply::Accepted { run: self.run.get() },

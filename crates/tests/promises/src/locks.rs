@@ -1,8 +1,9 @@
 //! Promises about locks.
 
-use fs::{LockMode, LockRange};
+use fs::{FailureKind, LockMode, LockRange, SelectedSettings, Tree};
+use layout::{Extent, Selection};
 use machine::conformance::Testbed;
-use machine::{Duration, Machine, Net};
+use machine::{Duration, Machine, Memory, Net};
 
 use super::faulty::Faulty;
 use super::tasks::Tasks;
@@ -97,6 +98,14 @@ pub fn locks_expire_after_their_client_disconnects(testbed: &impl Testbed, base:
     });
 }
 
+/// Ends the lease of a client that still relies on it: the clock of the metadata server jumps.
+async fn end_lease_unnoticed<M: Machine>(client: &Tree<Faulty<M>>, nodes: &[Faulty<M>]) {
+    // The client has renewed its lease, and renews it again in a second.
+    wait(&nodes[3], Duration::from_millis(100)).await;
+    let metadata_server = nodes.iter().find(|node| node.node() == client.metadata_server());
+    metadata_server.expect("one of them").faults().jumped.set(LONG);
+}
+
 /// Data written under a lock that has ended are rejected when they arrive late: their client was delayed or
 /// disconnected, and another one has the lock.
 pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base) {
@@ -110,13 +119,7 @@ pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base)
         let (number, exclusive) = (file.number(), LockMode::Exclusive);
         assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         write(&file, 0, &[2; 30]).await;
-        // The client has renewed its lease, and renews it again in a second.
-        wait(&nodes[3], Duration::from_millis(100)).await;
-        // Advance the clock of the metadata server: for the server the client was silent for a long time, while for the
-        // client the lock is new.
-        let metadata_server =
-            nodes.iter().find(|node| node.node() == one.metadata_server()).expect("one of them");
-        metadata_server.faults().jumped.set(LONG);
+        end_lease_unnoticed(one, &nodes).await;
         let others = open(other, "file").await.expect("opened");
         assert_eq!(other.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         assert_eq!(read(&others).await, [1; 10]);
@@ -135,5 +138,38 @@ pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base)
         one.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
         others.attributes().await.expect("known");
         assert_eq!(read(&others).await, [4; 10]);
+    });
+}
+
+/// A strided write under a lock that has ended changes nothing.
+pub fn a_strided_write_under_a_lost_lock_is_rejected(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let trees = trees(base, &nodes).await;
+        let (one, other) = (&trees[0], &trees[1]);
+        let file = make(one, "file", true).await.expect("made");
+        write(&file, 0, &[1; 10]).await;
+        file.flush().await.expect("flushed");
+        let (number, exclusive) = (file.number(), LockMode::Exclusive);
+        let selection = Selection::vector(Extent::new(1, 1), 3, 20).expect("within a file");
+        let strided = async |value| {
+            let (memory, settings) = (Memory::real(vec![value; 3]), SelectedSettings::default());
+            file.write_selected(None, &selection, &memory, settings).await
+        };
+        assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        end_lease_unnoticed(one, &nodes).await;
+        let others = open(other, "file").await.expect("opened");
+        assert_eq!(other.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        let rejected = strided(2).await.expect_err("another client has the lock");
+        assert!(rejected.is_remote(FailureKind::Fenced), "{rejected}");
+        others.attributes().await.expect("known");
+        assert_eq!(read(&others).await, [1; 10]);
+        other.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+        one.unlock(number, 1, LockRange::WHOLE).await.expect("it has no lock left");
+        assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
+        strided(3).await.expect("a new lock");
+        one.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
+        others.attributes().await.expect("known");
+        assert_eq!(read(&others).await[..3], [1, 3, 1]);
     });
 }

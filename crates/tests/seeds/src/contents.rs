@@ -41,12 +41,22 @@ struct Write {
     is_append: bool,
     /// Time from which I/O nodes reject it, because the lock of its writer has ended.
     fenced: EventTime,
-    /// True if, in a collective write, another client may have sent these bytes to the I/O nodes. Then only a
-    /// collective sync persists them.
-    is_exchanged: bool,
+    /// The clients that may have sent these bytes to the I/O nodes.
+    senders: Senders,
     /// True if a later call of its writer failed. The failure may have reported the loss of this write, so the success
     /// of later calls proves nothing about this write.
     is_disclaimed: bool,
+}
+
+/// The clients that may send the bytes of a write to the I/O nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Senders {
+    /// Only the writer.
+    Writer,
+    /// Only the writer, in a collective write.
+    Member,
+    /// Any member, in a collective write. Only a collective sync persists the bytes.
+    AnyMember,
 }
 
 /// History of a file.
@@ -155,7 +165,7 @@ impl History {
             persistent: NEVER,
             is_append: false,
             fenced: NEVER,
-            is_exchanged: false,
+            senders: Senders::Writer,
             is_disclaimed: false,
         });
         Begun(index)
@@ -171,11 +181,16 @@ impl History {
         }
     }
 
-    /// Records the success of a collective write, which all clients can see. Another client may have sent it.
-    pub(crate) fn accept_collective(&mut self, begun: Begun, is_exchanged: bool, now: EventTime) {
+    /// Records who may send the bytes of a write.
+    pub(crate) fn note_senders(&mut self, begun: &Begun, senders: Senders) {
+        self.writes[begun.0].senders = senders;
+    }
+
+    /// Records the success of a write past the caches, which all clients can see.
+    pub(crate) fn accept_uncached(&mut self, begun: Begun, now: EventTime) {
+        let Begun(index) = begun;
         self.accept(begun, now);
-        let write = &mut self.writes[begun.0];
-        (write.settled, write.is_exchanged) = (now, is_exchanged);
+        self.writes[index].settled = now;
     }
 
     /// Records that an append begins at a yet unknown offset.
@@ -248,10 +263,13 @@ impl History {
     }
 
     /// Records that the lock of `writer` on `bytes`, which it got at `locked`, has ended: I/O nodes reject its unsent
-    /// writes under the lock.
+    /// writes under the lock. Collective writes ignore locks.
     pub(crate) fn fence(&mut self, writer: usize, bytes: &Range<u64>, locked: EventTime, now: EventTime) {
         let is_under_lock = |write: &&mut Write| {
-            write.started >= locked && bytes.start <= write.bytes.start && write.bytes.end <= bytes.end
+            write.senders == Senders::Writer
+                && write.started >= locked
+                && bytes.start <= write.bytes.start
+                && write.bytes.end <= bytes.end
         };
         for write in self.of(writer).filter(is_under_lock).filter(|write| write.settled > now) {
             write.fenced = write.fenced.min(now);
@@ -270,7 +288,9 @@ impl History {
     /// before `started`.
     pub(crate) fn persist(&mut self, writer: usize, started: EventTime, now: EventTime) {
         self.settle(writer, started, now);
-        self.persist_some(writer, now, |write| write.accepted <= started && !write.is_exchanged);
+        self.persist_some(writer, now, |write| {
+            write.accepted <= started && write.senders != Senders::AnyMember
+        });
     }
 
     /// Records the success of a collective sync, as [`persist`](Self::persist) does.
@@ -282,7 +302,9 @@ impl History {
     /// Records that a call of `writer` succeeded. The call persisted all writes of this process that all clients could
     /// see at `started`.
     pub(crate) fn persist_settled(&mut self, writer: usize, started: EventTime, now: EventTime) {
-        self.persist_some(writer, now, |write| write.settled <= started && !write.is_exchanged);
+        self.persist_some(writer, now, |write| {
+            write.settled <= started && write.senders != Senders::AnyMember
+        });
     }
 
     fn persist_some(&mut self, writer: usize, now: EventTime, is_covered: impl Fn(&Write) -> bool) {

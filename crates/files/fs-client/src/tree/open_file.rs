@@ -22,7 +22,7 @@ use namespace::{
 use super::Tree;
 use crate::error::Result;
 use crate::group_operation::{decoded, encoded};
-use crate::protocol::{Direction, FileId, OpenFor};
+use crate::protocol::{FileId, OpenFor};
 use crate::range_locks::LEASE;
 use crate::selected::SelectedOperation;
 use crate::{NumberedFile, PagedFile, Participants, SelectedSettings, TeamTurn, unexpected};
@@ -363,7 +363,7 @@ impl<M: Machine> OpenTreeFile<M> {
         settings: SelectedSettings,
     ) -> Result<u64> {
         let fits = self.flush().await;
-        let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
+        let operation = SelectedOperation::read(selection, memory, settings);
         let file = self.paged.file();
         let query_attributes =
             async |_| self.attributes().await.map(|_| message_to_team(&self.inode(), None));
@@ -385,9 +385,11 @@ impl<M: Machine> OpenTreeFile<M> {
         memory: &Memory,
         settings: SelectedSettings,
     ) -> Result<()> {
+        // Take the lease now: the locks may end during the flush.
+        let lease = self.paged.file().lease();
+        let operation = SelectedOperation { lease, ..SelectedOperation::write(selection, memory, settings) };
         // Flush first: cached pages must not be written over this data later.
         let fits = self.flush().await;
-        let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
         let publish_size = async |end| {
             if end == 0 {
                 return Ok(message_to_team(&self.inode(), None));
@@ -569,8 +571,10 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails as [`flush`](Self::flush) does, or if the flush to stable storage fails.
     pub async fn sync(&self) -> Result<()> {
-        self.flush_to_media().await?;
-        self.tree.flush_of(self.number()).await
+        let flushed = self.flush_to_media().await;
+        // Also after a failure: otherwise a later sync would report a loss of the namespace that is known now.
+        let named = self.tree.flush_of(self.number()).await;
+        flushed.and(named)
     }
 
     /// Blocks until all writes are on stable storage and reported to the metadata server.

@@ -94,6 +94,14 @@ pub enum Selectors {
     Members(Vec<u64>),
     /// Only the sender of the request.
     Asker(SelectedPart),
+    /// Only the sender of the request, which has locks on the file. Only for an I/O node with
+    /// [`LOCKED_SELECTIONS`](crate::Features::LOCKED_SELECTIONS).
+    Locked {
+        /// The selection of the sender.
+        part: SelectedPart,
+        /// The lease of its locks. The I/O node rejects the write if the lease is [fenced](super::Request::Fence).
+        lease: u64,
+    },
 }
 
 /// The direction of a transfer.

@@ -73,6 +73,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::Flush(Flushing::Stripes(numbered_stripes())),
         Request::Flush(Flushing::Names),
         Request::Flush(Flushing::Team { stripes: numbered_stripes(), members: vec![3, 4] }),
+        move_selected(Selectors::Locked { part: selected_part(), lease: 1 << 60 }),
         Request::Record(RecordingStep::Fetch),
         Request::Lock { lease: 1 << 60, change: None },
         Request::CloseFile {

@@ -7,7 +7,7 @@ use sim::SimMachine;
 
 use super::process::{Done, Process};
 use super::selected_settings;
-use crate::contents::{ReadCall, bytes_of};
+use crate::contents::{ReadCall, Senders, bytes_of};
 use crate::schedule::{Fault, FileTarget, StridedRecords};
 
 /// Records of a process in an open file, and the team that accesses the file together, if any.
@@ -20,8 +20,8 @@ struct Access<'a> {
     /// Size of a record in bytes.
     record: u64,
     settings: SelectedSettings,
-    /// True if another member may send the bytes.
-    is_exchanged: bool,
+    /// The clients that may send written bytes.
+    senders: Senders,
 }
 
 impl<'a> Access<'a> {
@@ -36,8 +36,13 @@ impl<'a> Access<'a> {
         let StridedRecords { offset, record, count, in_two_phases } = records;
         let selection = Selection::vector(Extent::new(offset, record), count, stride).expect("within a file");
         let offsets = (0..count).map(|index| offset + index * stride).collect();
-        let (settings, is_exchanged) = (selected_settings(in_two_phases), in_two_phases && team.is_some());
-        Access { team, file, handle, selection, offsets, record, settings, is_exchanged }
+        let senders = match team {
+            None => Senders::Writer,
+            Some(_) if in_two_phases => Senders::AnyMember,
+            Some(_) => Senders::Member,
+        };
+        let settings = selected_settings(in_two_phases);
+        Access { team, file, handle, selection, offsets, record, settings, senders }
     }
 }
 
@@ -90,7 +95,11 @@ impl Process {
         let (mut begun, mut data) = (Vec::new(), Vec::new());
         for offset in access.offsets {
             let stamp = self.world.stamp();
-            begun.push(self.world.file(file, |file| file.begin_write(stamp, process, offset, record, now)));
+            begun.push(self.world.file(file, |file| {
+                let begun = file.begin_write(stamp, process, offset, record, now);
+                file.note_senders(&begun, access.senders);
+                begun
+            }));
             data.extend(bytes_of(stamp, record));
         }
         let turn = match access.team {
@@ -101,7 +110,7 @@ impl Process {
         let written = access.handle.write_selected(turn.as_ref(), &access.selection, &memory, settings).await;
         self.check_file(file, "a write of records", written)?;
         for begun in begun {
-            self.note(file, |history, _, now| history.accept_collective(begun, access.is_exchanged, now));
+            self.note(file, |history, _, now| history.accept_uncached(begun, now));
         }
         Ok(())
     }
