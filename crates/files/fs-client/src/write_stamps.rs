@@ -222,6 +222,15 @@ impl<K: Copy + Ord> Unflushed<K> {
         });
     }
 
+    /// Returns the writes to a key.
+    pub(super) fn of(&self, key: K) -> Unflushed<()> {
+        let (last, lost) = (self.last.get(&key), self.lost.get(&key));
+        Unflushed {
+            last: last.map(|&stamp| ((), stamp)).into_iter().collect(),
+            lost: lost.map(|&node| ((), node)).into_iter().collect(),
+        }
+    }
+
     /// Returns the last writes, as of the last [`settle`](Self::settle).
     pub(super) fn last(&self) -> &BTreeMap<K, WriteStamp> {
         &self.last

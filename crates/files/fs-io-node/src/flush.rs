@@ -89,7 +89,7 @@ impl<M: Machine> IoNode<M> {
         for (stripe, start) in stripes.iter().zip(starts) {
             stripe.writes.none().await;
             let flushed = self.flush_disk(stripe).await;
-            let flushed = stripe.writers.failure_since(client, start).map_or(flushed, Err);
+            let flushed = stripe.writers.failure_of(client).map_or(flushed, Err);
             if flushed.is_ok() {
                 stripe.writers.forget(start);
             }
@@ -110,10 +110,10 @@ impl<M: Machine> IoNode<M> {
         let starts = self.start_writing_out(stripes).await;
         for (stripe, start) in stripes.iter().zip(starts) {
             stripe.writes.none().await;
-            stripe.writers.report_since(account, start)?;
+            stripe.writers.report(account)?;
             let flushed = self.flush_disk(stripe).await;
-            stripe.writers.report_since(account, start).and(flushed)?;
-            stripe.writers.check_all(members, start)?;
+            stripe.writers.report(account).and(flushed)?;
+            stripe.writers.check_all(members)?;
             stripe.writers.forget(start);
             stripe.writers.confirm(account.client);
         }

@@ -178,7 +178,7 @@ mod tests {
         with_writers(2, &|writers| drop(writers.forget(writers.flush_start())));
         let account = Rc::new(Account::new(NodeId(7)));
         with_writers(3, &|writers| {
-            assert!(writers.report_since(&account, writers.flush_start()).is_err());
+            assert!(writers.report(&account).is_err());
         });
         assert_eq!(files_left(&stripes, 9), [0; 0], "all are flushed, reported and unused");
     }

@@ -4,12 +4,11 @@
 //! A write is accepted before it is on the disk, so its failure cannot be returned to the caller. Nor is the
 //! owner of the lost data known. The failure is kept for all clients that have written since the last flush.
 //!
-//! A flush claims that all earlier writes are on stable storage, so each flush that began before a failure was
-//! reported must fail with it:
+//! A flush claims that all earlier writes are on stable storage. So the first flush after a failure fails with it,
+//! and a client sends one flush of a file at a time:
 //!
 //! - A request other than a flush fails once with the failure. Its caller may not be the one that flushes, so
 //!   the next flush still fails.
-//! - Of several flushes at a time by one client, all fail.
 //! - The answer may be lost with the connection, and the client then repeats the flush over another one. So a
 //!   failure sent over a connection that has ended is sent again.
 
@@ -31,10 +30,9 @@ pub(super) struct Writers {
     last: RefCell<BTreeMap<NodeId, u64>>,
     /// For each client, the first failure that no flush has reported.
     failures: RefCell<BTreeMap<NodeId, UnreportedFailure>>,
-    /// For each client, the last failure that a flush has reported.
+    /// For each client, the last failure that a flush has reported, until a later flush shows that the client got the
+    /// answer.
     reported: RefCell<BTreeMap<NodeId, ReportedFailure>>,
-    /// Number of failures that flushes have reported.
-    reports: Cell<u64>,
 }
 
 /// Failure that no flush has reported.
@@ -47,27 +45,20 @@ struct UnreportedFailure {
 /// Failure that a flush has reported to a client.
 struct ReportedFailure {
     failure: Box<Failure>,
-    /// Account of the connection; `None` once a later flush shows that the client got the answer.
-    account: Option<Rc<Account>>,
-    /// Number of the report.
-    number: u64,
+    /// Account of the connection.
+    account: Rc<Account>,
 }
 
 impl ReportedFailure {
     /// True if the answer may be lost.
     fn may_be_lost(&self) -> bool {
-        self.account.as_ref().is_some_and(|account| account.is_over())
+        self.account.is_over()
     }
 }
 
-/// State of the writers when a flush begins.
+/// Number of writes accepted before a flush began.
 #[derive(Clone, Copy)]
-pub(super) struct FlushStart {
-    /// Number of writes accepted before.
-    accepted: u64,
-    /// Number of failures reported before.
-    reports: u64,
-}
+pub(super) struct FlushStart(u64);
 
 impl Writers {
     /// Counts a write of a client.
@@ -78,12 +69,12 @@ impl Writers {
 
     /// Returns the present state, for a flush that begins.
     pub(super) fn flush_start(&self) -> FlushStart {
-        FlushStart { accepted: self.accepted.get(), reports: self.reports.get() }
+        FlushStart(self.accepted.get())
     }
 
     /// True if data of a client may not be on stable storage, or a failure is to be reported to it.
     pub(super) fn has(&self, client: NodeId) -> bool {
-        self.last.borrow().contains_key(&client) || self.failure_since(client, self.flush_start()).is_some()
+        self.last.borrow().contains_key(&client) || self.failure_of(client).is_some()
     }
 
     /// Records the failure of a write-behind or a flush for all clients that have written.
@@ -108,43 +99,38 @@ impl Writers {
     }
 
     /// Returns the failure that a flush must report to the client, and keeps it.
-    pub(super) fn failure_since(&self, client: NodeId, start: FlushStart) -> Option<Box<Failure>> {
-        let reported_since = || {
+    pub(super) fn failure_of(&self, client: NodeId) -> Option<Box<Failure>> {
+        let lost_report = || {
             let reported = self.reported.borrow();
-            let reported = reported.get(&client)?;
-            (reported.number > start.reports || reported.may_be_lost()).then(|| reported.failure.clone())
+            reported
+                .get(&client)
+                .filter(|reported| reported.may_be_lost())
+                .map(|reported| reported.failure.clone())
         };
         let failures = self.failures.borrow();
-        failures.get(&client).map(|unreported| unreported.failure.clone()).or_else(reported_since)
+        failures.get(&client).map(|unreported| unreported.failure.clone()).or_else(lost_report)
     }
 
     /// Fails with the failure that a flush must report to the client, if any, which then counts as reported over the
     /// client's connection.
-    pub(super) fn report_since(&self, account: &Rc<Account>, start: FlushStart) -> Result<(), Box<Failure>> {
+    pub(super) fn report(&self, account: &Rc<Account>) -> Result<(), Box<Failure>> {
         let client = account.client;
-        let Some(failure) = self.failure_since(client, start) else { return Ok(()) };
-        let is_new = self.failures.borrow_mut().remove(&client).is_some();
-        let mut reported = self.reported.borrow_mut();
-        // Another flush at the same time has reported it over this connection, and other flushes need not see it again.
-        if is_new || reported.get(&client).is_some_and(ReportedFailure::may_be_lost) {
-            self.reports.set(self.reports.get() + 1);
-            let (account, number) = (Some(account.clone()), self.reports.get());
-            reported.insert(client, ReportedFailure { failure: failure.clone(), account, number });
-        }
+        let Some(failure) = self.failure_of(client) else { return Ok(()) };
+        self.failures.borrow_mut().remove(&client);
+        let reported = ReportedFailure { failure: failure.clone(), account: account.clone() };
+        self.reported.borrow_mut().insert(client, reported);
         Err(failure)
     }
 
     /// Fails with a failure that a flush for these clients must report, if there is one, and keeps it: each client's
     /// next flush fails, too.
-    pub(super) fn check_all(&self, clients: &[NodeId], start: FlushStart) -> Result<(), Box<Failure>> {
-        clients.iter().find_map(|&client| self.failure_since(client, start)).map_or(Ok(()), Err)
+    pub(super) fn check_all(&self, clients: &[NodeId]) -> Result<(), Box<Failure>> {
+        clients.iter().find_map(|&client| self.failure_of(client)).map_or(Ok(()), Err)
     }
 
     /// Records that the client has got the answer to its last flush: otherwise it would have repeated that flush.
     pub(super) fn confirm(&self, client: NodeId) {
-        if let Some(reported) = self.reported.borrow_mut().get_mut(&client) {
-            reported.account = None;
-        }
+        self.reported.borrow_mut().remove(&client);
     }
 
     /// Fails with a failure to be reported to any client, if there is one, and removes it.
@@ -155,7 +141,7 @@ impl Writers {
     /// Forgets the writes before the start of a flush: they are on stable storage, or their failure has been
     /// reported. Returns their clients.
     pub(super) fn forget(&self, start: FlushStart) -> Vec<NodeId> {
-        let is_flushed = |_: &NodeId, last: &mut u64| *last <= start.accepted;
+        let is_flushed = |_: &NodeId, last: &mut u64| *last <= start.0;
         self.last.borrow_mut().extract_if(.., is_flushed).map(|(client, _)| client).collect()
     }
 
@@ -182,9 +168,9 @@ mod tests {
         outcome.err().map(|failure| failure.text)
     }
 
-    /// Returns the failure that a flush reports that begins and ends now.
+    /// Returns the failure that a flush reports.
     fn flush(writers: &Writers, account: &Rc<Account>) -> Option<String> {
-        text(writers.report_since(account, writers.flush_start()))
+        text(writers.report(account))
     }
 
     #[test]
@@ -211,23 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_flushes_of_a_client_all_fail() {
-        let (one, writers) = (account(ONE), Writers::default());
-        writers.note(ONE);
-        let starts = [writers.flush_start(), writers.flush_start()];
-        writers.fail(&Failure::invalid("a write that failed"));
-        assert!(writers.report_since(&one, starts[0]).is_err());
-        assert!(flush(&writers, &one).is_none(), "it began later");
-        writers.confirm(ONE);
-        assert!(writers.report_since(&one, starts[1]).is_err());
-    }
-
-    #[test]
     fn a_flush_for_several_clients_keeps_their_failures() {
         let (other, writers) = (account(OTHER), Writers::default());
         writers.note(OTHER);
         writers.fail(&Failure::invalid("a write that failed"));
-        let check = |clients: &[NodeId]| writers.check_all(clients, writers.flush_start());
+        let check = |clients: &[NodeId]| writers.check_all(clients);
         assert!(check(&[ONE]).is_ok() && check(&[ONE, OTHER]).is_err());
         assert!(flush(&writers, &other).is_some());
         assert!(check(&[ONE, OTHER]).is_ok());

@@ -2,6 +2,7 @@
 //!
 //! - Each handle reports failures since its last report, by the first one that occurred when no failure was unreported.
 //!   A report to one handle does not lose the failure for the others.
+//! - Of several calls at a time through one handle, all report a failure.
 //! - A handle that is opened later reports failures that no handle has reported yet.
 
 use std::cell::{Cell, RefCell};
@@ -21,6 +22,13 @@ pub(super) struct WriteFailures {
 
 /// Number of the file's failures that a handle has reported.
 pub(super) struct Reported(Cell<u64>);
+
+impl Reported {
+    /// Returns the number of failures reported before a call that begins now.
+    pub(super) fn before_call(&self) -> u64 {
+        self.0.get()
+    }
+}
 
 impl WriteFailures {
     /// Records the failure of `outcome`, if it is one.
@@ -50,15 +58,26 @@ impl WriteFailures {
 
     /// Fails if the file has a failure that this handle has not reported. The failure remains unreported.
     pub(super) fn check(&self, cursor: &Reported) -> Result<()> {
-        if self.noted <= cursor.0 {
+        self.check_since(cursor.before_call())
+    }
+
+    /// Returns the number of failures until now.
+    pub(super) fn count(&self) -> u64 {
+        self.noted.get()
+    }
+
+    /// Fails if the file has more than `reported` failures.
+    pub(super) fn check_since(&self, reported: u64) -> Result<()> {
+        if self.noted.get() <= reported {
             return Ok(());
         }
         self.first.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Fails if the file has a failure that this handle has not reported, and marks it as reported.
-    pub(super) fn report(&self, cursor: &Reported) -> Result<()> {
-        let outcome = self.check(cursor);
+    /// Fails if the file has a failure that this handle had not reported when a call began, and marks it as reported.
+    /// `before_call` is the number of failures reported before the call.
+    pub(super) fn report(&self, cursor: &Reported, before_call: u64) -> Result<()> {
+        let outcome = self.check_since(before_call);
         cursor.0.set(self.noted.get());
         self.reported.set(self.noted.get());
         outcome
@@ -73,6 +92,22 @@ mod tests {
         Err(Error::Invalid(text.into()).into())
     }
 
+    /// Returns the report of a call that begins and ends now.
+    fn report(failures: &WriteFailures, handle: &Reported) -> Result<()> {
+        failures.report(handle, handle.before_call())
+    }
+
+    #[test]
+    fn concurrent_calls_through_a_handle_all_report_a_failure() {
+        let failures = WriteFailures::default();
+        let handle = failures.cursor();
+        let before = handle.before_call();
+        failures.note(failure("first"));
+        assert_eq!(failures.report(&handle, before), failure("first"));
+        assert_eq!(failures.report(&handle, before), failure("first"));
+        assert_eq!(report(&failures, &handle), Ok(()), "it began later");
+    }
+
     #[test]
     fn each_handle_reports_the_first_failure_once() {
         let failures = WriteFailures::default();
@@ -83,10 +118,13 @@ mod tests {
         failures.note(failure("second"));
         assert!(failures.is_unreported());
         assert_eq!(failures.check(&one), failure("first"), "a check does not count as a report");
-        assert_eq!([failures.report(&one), failures.report(&one)], [failure("first"), Ok(())]);
-        assert_eq!([failures.report(&other), failures.report(&other)], [failure("first"), Ok(())]);
+        assert_eq!([report(&failures, &one), report(&failures, &one)], [failure("first"), Ok(())]);
+        assert_eq!([report(&failures, &other), report(&failures, &other)], [failure("first"), Ok(())]);
         failures.note(failure("third"));
-        assert_eq!([failures.report(&other), failures.report(&one)], [failure("third"), failure("third")]);
+        assert_eq!(
+            [report(&failures, &other), report(&failures, &one)],
+            [failure("third"), failure("third")]
+        );
     }
 
     #[test]
@@ -94,9 +132,9 @@ mod tests {
         let failures = WriteFailures::default();
         failures.note(failure("first"));
         let (later, last) = (failures.cursor(), failures.cursor());
-        assert_eq!(failures.report(&later), failure("first"));
-        assert_eq!(failures.report(&failures.cursor()), Ok(()), "it was reported before");
-        assert_eq!(failures.report(&last), failure("first"), "it was there before");
+        assert_eq!(report(&failures, &later), failure("first"));
+        assert_eq!(report(&failures, &failures.cursor()), Ok(()), "it was reported before");
+        assert_eq!(report(&failures, &last), failure("first"), "it was there before");
     }
 
     #[test]
@@ -106,8 +144,8 @@ mod tests {
         failures.note(failure("first"));
         failures.forget();
         assert!(!failures.is_unreported());
-        assert_eq!([failures.check(&handle), failures.report(&failures.cursor())], [Ok(()), Ok(())]);
+        assert_eq!([failures.check(&handle), report(&failures, &failures.cursor())], [Ok(()), Ok(())]);
         failures.note(failure("second"));
-        assert_eq!(failures.report(&handle), failure("second"));
+        assert_eq!(report(&failures, &handle), failure("second"));
     }
 }

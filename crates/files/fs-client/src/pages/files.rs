@@ -39,6 +39,11 @@ pub(super) struct LogicalFile<M: Machine> {
     /// truncated its stripes yet would return truncated data, and could truncate new writes.
     pub(super) cuts: InFlight,
     pub(super) failures: WriteFailures,
+    /// Serialises flushes to stable storage: an I/O node reports a failure once, and all flushes that have begun
+    /// before must fail with it.
+    pub(super) flushing: Permits,
+    /// Number of flushes begun.
+    pub(super) flushes: Cell<u64>,
     /// Serialises appends.
     pub(super) appending: Permits,
     pub(super) temporary: Cell<bool>,
@@ -60,6 +65,8 @@ impl<M: Machine> LogicalFile<M> {
             writes: InFlight::new(),
             cuts: InFlight::new(),
             failures: WriteFailures::default(),
+            flushing: Permits::new(1),
+            flushes: Cell::new(0),
             appending: Permits::new(1),
             temporary: Cell::new(false),
             unlinked: Cell::new(false),

@@ -229,8 +229,20 @@ impl<M: Machine> PageCache<M> {
         self.inner.client.check_stripes(name, striping)
     }
 
-    /// Fails with a failed write that no handle has reported. The failure stays unreported.
-    pub(crate) fn check_failures(&self) -> Result<()> {
+    /// Returns the state of the failed writes of all files, for a flush of all files that begins.
+    pub(crate) fn failures(&self) -> FailuresBefore<M> {
+        let files = self.inner.files.all().into_iter();
+        FailuresBefore(files.map(|file| (file.failures.cursor().before_call(), file)).collect())
+    }
+
+    /// Fails with a failed write that no handle had reported when a flush of all files began. The failure stays
+    /// unreported.
+    pub(crate) async fn check_failures(&self, before: FailuresBefore<M>) -> Result<()> {
+        for (reported, file) in before.0 {
+            // A flush of the file may have got a failure that the flush of all files has not.
+            let _turn = file.flushing.take().await;
+            file.failures.check_since(reported)?;
+        }
         self.inner.files.all().iter().try_for_each(|file| file.failures.check(&file.failures.cursor()))
     }
 
@@ -249,6 +261,9 @@ impl<M: Machine> PageCache<M> {
         outcome
     }
 }
+
+/// The files of a page cache, each with the number of its reported failures when a flush of all files began.
+pub(crate) struct FailuresBefore<M: Machine>(Vec<(u64, Rc<LogicalFile<M>>)>);
 
 impl PageCacheCounts {
     fn count(&mut self, is_hit: bool, bytes: u64) {

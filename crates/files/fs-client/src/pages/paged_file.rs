@@ -363,8 +363,9 @@ impl<M: Machine> PagedFile<M> {
             self.write_page(page, range.start, part).await?;
         }
         if !self.cache.settings.write_behind && !self.file.stays_here() {
+            let before_call = self.reported.before_call();
             self.cache.write_out(&self.file).await;
-            return self.file.failures.report(&self.reported);
+            return self.file.failures.report(&self.reported, before_call);
         }
         // Limit pages in flight to half the cache, and leave the other half to readers.
         while self.cache.table.borrow().pending_write_bytes() > self.cache.settings.bytes / 2 {
@@ -480,7 +481,7 @@ impl<M: Machine> PagedFile<M> {
     /// reported. Retries failed pages. Sends nothing of a temporary file.
     pub async fn flush(&self) -> Result<()> {
         if self.file.stays_here() {
-            return self.file.failures.report(&self.reported);
+            return self.file.failures.report(&self.reported, self.reported.before_call());
         }
         self.cache.flush(&self.file, &self.reported, FlushScope::Own).await
     }
@@ -489,6 +490,17 @@ impl<M: Machine> PagedFile<M> {
     /// a write of any member has failed.
     pub(crate) async fn flush_for_team(&self, members: &[NodeId]) -> Result<()> {
         self.cache.flush(&self.file, &self.reported, FlushScope::Team(members)).await
+    }
+
+    /// Fails if a failure has occurred since there were `count` failures, after the flushes in progress.
+    pub(crate) async fn check_failures_since(&self, count: u64) -> Result<()> {
+        let _turn = self.file.flushing.take().await;
+        self.file.failures.check_since(count)
+    }
+
+    /// Returns the number of failed writes and flushes of the file until now.
+    pub(crate) fn failure_count(&self) -> u64 {
+        self.file.failures.count()
     }
 
     /// Returns a snapshot of this client's sent and unflushed writes.
@@ -506,16 +518,18 @@ impl<M: Machine> PagedFile<M> {
     /// Blocks until the I/O nodes have accepted all writes to the file, and reports failed writes that this handle has
     /// not reported.
     pub async fn send(&self) -> Result<()> {
+        let before_call = self.reported.before_call();
         self.write_out().await;
-        self.file.failures.report(&self.reported)
+        self.file.failures.report(&self.reported, before_call)
     }
 
     /// Reports writes that I/O nodes have accepted and lost before a flush, as well as failed writes, if this handle
     /// has not reported them. Flushes sent writes, even of a temporary file, only if an I/O node disconnected since it
     /// accepted them.
     pub async fn check_losses(&self) -> Result<()> {
+        let before_call = self.reported.before_call();
         self.cache.look_for_losses(&self.file).await;
-        self.file.failures.report(&self.reported)
+        self.file.failures.report(&self.reported, before_call)
     }
 
     /// Sends as [`send`](Self::send) does, for a handle that several processes share: failures remain unreported.

@@ -317,16 +317,30 @@ impl<M: Machine> Inner<M> {
         reported: &Reported,
         scope: FlushScope<'_>,
     ) -> Result<()> {
+        let before_call = reported.before_call();
         self.write_out(file).await;
+        let begun = file.flushes.get();
+        let turn = file.flushing.take().await;
+        // A flush that began during the wait has flushed the writes of this client.
+        if file.flushes.get() == begun || !matches!(scope, FlushScope::Own) {
+            self.flush_in_turn(file, scope).await;
+        }
+        drop(turn);
+        file.failures.report(reported, before_call)
+    }
+
+    /// Flushes the writes of a scope to stable storage, and records a failure. The caller has the turn to flush.
+    async fn flush_in_turn(&self, file: &Rc<LogicalFile<M>>, scope: FlushScope<'_>) {
+        file.flushes.set(file.flushes.get() + 1);
         file.failures.note(self.flush_to_media(file, scope).await);
-        file.failures.report(reported)
     }
 
     /// If an I/O node disconnected since it accepted data of a file, finds out if they are lost. No other request may
     /// report the loss before the file is closed, or before a file that is never flushed is read.
     pub(super) async fn look_for_losses(&self, file: &Rc<LogicalFile<M>>) {
         if file.file.may_have_lost() {
-            file.failures.note(self.flush_to_media(file, FlushScope::Own).await);
+            let _turn = file.flushing.take().await;
+            self.flush_in_turn(file, FlushScope::Own).await;
         }
     }
 

@@ -368,9 +368,11 @@ impl<M: Machine> Tree<M> {
     pub async fn sync(&self) -> Result<()> {
         // Wait for removals first: removed contents need no flush, and must not make it fail.
         self.contents_removed().await;
-        let contents = self.inner.cache.client().flush_own().await;
+        let cache = &self.inner.cache;
+        let before = cache.failures();
+        let contents = cache.client().flush_own().await;
         let names = self.flush().await;
-        contents.and(self.inner.cache.check_failures()).and(names)
+        contents.and(cache.check_failures(before).await).and(names)
     }
 
     /// Returns the disks of a list, by their identities.

@@ -27,6 +27,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails as [`sync`](Self::sync) does, if any member fails.
     pub async fn sync_together(&self, turn: &TeamTurn<'_, M>) -> Result<()> {
+        let failures = self.paged().failure_count();
         let sent = self.flush().await;
         let (mark, changes) = (self.paged().unflushed(), self.tree().last_change());
         let entered = turn.gather(sent.as_ref().map(|()| mark.runs()).map_err(|error| &**error)).await;
@@ -38,7 +39,11 @@ impl<M: Machine> OpenTreeFile<M> {
         };
         let entered = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
         match (flushed, entered) {
-            (Ok(_), Ok(messages)) => self.synced_by_first(turn, mark, changes, &messages[0]).await,
+            (Ok(_), Ok(messages)) => {
+                // A flush by another thread may have got a failure of this member.
+                self.paged().check_failures_since(failures).await?;
+                self.synced_by_first(turn, mark, changes, &messages[0]).await
+            }
             (Ok(_), Err(error)) => {
                 // Report this member's losses now. Writes that the first member could not flush remain recorded as
                 // unflushed.

@@ -57,13 +57,24 @@ impl UnflushedNames {
         self.durability.flushed(metadata_server, run, number);
     }
 
-    /// Returns true if changes may be lost. Reports each loss once.
-    fn take_lost(&self, whose: ReportedLosses) -> bool {
+    /// Returns the changes whose losses a flush that begins reports.
+    fn claimed(&self, whose: ReportedLosses) -> Unflushed<()> {
         match whose {
+            ReportedLosses::Nobody => Unflushed::default(),
+            ReportedLosses::One(number) => self.by_number.borrow().of(number),
+            ReportedLosses::All => self.all.borrow().of(()),
+        }
+    }
+
+    /// Returns true if changes may be lost, or `claimed` ones: another flush may have reported those since this one
+    /// began. Reports each loss once otherwise.
+    fn take_lost(&self, whose: ReportedLosses, mut claimed: Unflushed<()>) -> bool {
+        let is_lost = match whose {
             ReportedLosses::Nobody => false,
             ReportedLosses::One(number) => self.by_number.borrow_mut().take_lost_of(number, &self.durability),
             ReportedLosses::All => self.all.borrow_mut().take_lost_of((), &self.durability),
-        }
+        };
+        claimed.take_lost_of((), &self.durability) || is_lost
     }
 }
 
@@ -88,19 +99,19 @@ impl<M: Machine> Tree<M> {
     /// Flushes all changes to names. Returns the incarnation of the metadata server's store.
     pub(super) async fn flush_names(&self, whose: ReportedLosses) -> Result<u64> {
         let (metadata_server, unflushed) = (self.metadata_server(), &self.inner.unflushed_names);
-        let noted = unflushed.durability.last();
+        let (noted, claimed) = (unflushed.durability.last(), unflushed.claimed(whose));
         let endpoint = &self.cache().client().inner.endpoint;
         match endpoint.call(metadata_server, Request::Flush(Flushing::Names), Payload::empty()).await? {
             (Reply::Accepted { run }, _) => {
                 unflushed.note_flushed(metadata_server, run, noted);
-                self.check_lost(whose).map(|()| run)
+                self.check_lost(whose, claimed).map(|()| run)
             }
             _ => Err(unexpected(metadata_server)),
         }
     }
 
-    fn check_lost(&self, whose: ReportedLosses) -> Result<()> {
-        match self.inner.unflushed_names.take_lost(whose) {
+    fn check_lost(&self, whose: ReportedLosses, claimed: Unflushed<()>) -> Result<()> {
+        match self.inner.unflushed_names.take_lost(whose, claimed) {
             true => Err(Error::NamesLost { metadata_server: self.metadata_server() }.into()),
             false => Ok(()),
         }
@@ -129,7 +140,7 @@ impl<M: Machine> Tree<M> {
     /// Fails once with [`Error::NamesLost`] if the metadata server has lost this client's changes to the file.
     pub(super) fn note_flushed_by_first(&self, run: u64, changes: u64, number: FileNumber) -> Result<()> {
         self.inner.unflushed_names.note_flushed(self.metadata_server(), run, changes);
-        self.check_lost(ReportedLosses::One(number))
+        self.check_lost(ReportedLosses::One(number), Unflushed::default())
     }
 
     /// Returns the number of events after which earlier answers of the metadata server may no longer hold: disconnects,
@@ -181,6 +192,11 @@ impl Change {
 mod tests {
     use super::*;
 
+    /// Returns the answer to a flush that begins and ends now.
+    fn take_lost(names: &UnflushedNames, whose: ReportedLosses) -> bool {
+        names.take_lost(whose, names.claimed(whose))
+    }
+
     const METADATA_SERVER: NodeId = NodeId(1);
     const ONE: FileNumber = FileNumber(1);
     const OTHER: FileNumber = FileNumber(2);
@@ -195,9 +211,11 @@ mod tests {
         // The first change is lost, no matter which incarnation made the last change.
         names.note(METADATA_SERVER, 8, [OTHER].into_iter());
         flush(8);
-        assert!(!names.take_lost(ReportedLosses::Nobody) && !names.take_lost(ReportedLosses::One(ONE)));
-        assert!(names.take_lost(ReportedLosses::One(OTHER)) && !names.take_lost(ReportedLosses::One(OTHER)));
-        assert!(names.take_lost(ReportedLosses::All) && !names.take_lost(ReportedLosses::All));
+        assert!(!take_lost(&names, ReportedLosses::Nobody) && !take_lost(&names, ReportedLosses::One(ONE)));
+        assert!(
+            take_lost(&names, ReportedLosses::One(OTHER)) && !take_lost(&names, ReportedLosses::One(OTHER))
+        );
+        assert!(take_lost(&names, ReportedLosses::All) && !take_lost(&names, ReportedLosses::All));
     }
 
     #[test]
@@ -208,6 +226,18 @@ mod tests {
         names.note(METADATA_SERVER, 7, [ONE].into_iter());
         names.note_flushed(METADATA_SERVER, 7, begun);
         names.note_flushed(METADATA_SERVER, 8, begun);
-        assert!(names.take_lost(ReportedLosses::One(ONE)) && names.take_lost(ReportedLosses::All));
+        assert!(take_lost(&names, ReportedLosses::One(ONE)) && take_lost(&names, ReportedLosses::All));
+    }
+
+    #[test]
+    fn concurrent_flushes_all_report_a_loss() {
+        let names = UnflushedNames::default();
+        names.note(METADATA_SERVER, 7, [ONE].into_iter());
+        for whose in [ReportedLosses::One(ONE), ReportedLosses::All] {
+            let claimed = [names.claimed(whose), names.claimed(whose)];
+            names.note_flushed(METADATA_SERVER, 8, 1);
+            assert_eq!(claimed.map(|claimed| names.take_lost(whose, claimed)), [true, true]);
+            assert!(!take_lost(&names, whose));
+        }
     }
 }
