@@ -10,7 +10,7 @@ pub(super) struct Attachments {
     /// Identity of the disk of each stripe.
     pub(super) disks: Vec<u64>,
     /// Stripes on a disk that none of the I/O nodes has.
-    nowhere: BTreeSet<u32>,
+    nowhere: RefCell<BTreeSet<u32>>,
     stripes: RefCell<Vec<Attachment>>,
     /// Length of the prefix of stripes that any client is known to have created: a stripe of it is lost if its disk is
     /// missing.
@@ -43,7 +43,7 @@ impl Attachments {
     /// Returns the state of a file just opened, when the nodes had disconnected `disconnects` times in total.
     pub(super) fn new(disks: Vec<u64>, stored: u32, nowhere: BTreeSet<u32>, disconnects: u64) -> Self {
         Attachments {
-            nowhere,
+            nowhere: RefCell::new(nowhere),
             stripes: RefCell::new(vec![Attachment::Unknown; disks.len()]),
             stored: Cell::new(stored.min(disks.len() as u32)),
             reported: Cell::new(stored.min(disks.len() as u32)),
@@ -59,7 +59,12 @@ impl Attachments {
 
     /// Returns true if none of the I/O nodes has the disk of a stripe, so that its contents are unknown.
     pub(super) fn has_no_disk(&self, stripe: u32) -> bool {
-        self.nowhere.contains(&stripe)
+        self.nowhere.borrow().contains(&stripe)
+    }
+
+    /// Records that an I/O node has the disk of a stripe.
+    pub(super) fn set_disk_found(&self, stripe: u32) {
+        self.nowhere.borrow_mut().remove(&stripe);
     }
 
     fn get(&self, stripe: u32) -> Attachment {

@@ -4,7 +4,7 @@
 //! flight to each disk; when one is answered, it sends the next one for the same disk. The file request completes when
 //! all its block requests have.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -40,7 +40,7 @@ struct FileInner {
     file: FileId,
     striping: Striping,
     /// The I/O node of each stripe.
-    homes: Vec<NodeId>,
+    homes: RefCell<Vec<NodeId>>,
     /// The length, with this client's uncommitted changes kept separately.
     length: Length,
     /// Unflushed writes of this client.
@@ -107,7 +107,7 @@ impl<M: Machine> File<M> {
             name: number::object_name(file),
             file,
             striping,
-            homes,
+            homes: RefCell::new(homes),
             length: Length::reported(bytes),
             writes: client.inner.unflushed.open(file),
             lease: Cell::new(None),
@@ -345,7 +345,7 @@ impl<M: Machine> File<M> {
         request_to: impl Fn(NodeId) -> Option<Request>,
         on_answer: impl Fn(NodeId, &Answer),
     ) -> Vec<(NodeId, Answer)> {
-        let homes = &self.inner.homes;
+        let homes = self.inner.homes.borrow().clone();
         let request_to = |index| {
             let node = self.client.io_nodes()[index];
             if homes.contains(&node) { request_to(node) } else { None }
@@ -427,7 +427,7 @@ impl<M: Machine> File<M> {
 
     /// Returns, for each stripe, the index of its I/O node among those of the client.
     pub(super) fn homes_by_index(&self) -> Vec<usize> {
-        self.inner.homes.iter().map(|&home| self.client.inner.index_of(home)).collect()
+        self.inner.homes.borrow().iter().map(|&home| self.client.inner.index_of(home)).collect()
     }
 
     /// Returns the I/O node of the block at an offset.
@@ -437,7 +437,13 @@ impl<M: Machine> File<M> {
 
     /// Returns the I/O node of a stripe.
     pub(super) fn home_of(&self, stripe: u32) -> NodeId {
-        self.inner.homes[stripe as usize]
+        self.inner.homes.borrow()[stripe as usize]
+    }
+
+    /// Records the I/O node that has the disk of a stripe.
+    pub(super) fn set_home(&self, stripe: u32, node: NodeId) {
+        self.inner.homes.borrow_mut()[stripe as usize] = node;
+        self.attachments().set_disk_found(stripe);
     }
 
     /// Returns true if none of the I/O nodes has the disk of a stripe.
@@ -663,7 +669,9 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         self.under_way.parts.clear();
         // Consecutive blocks lie on consecutive disks: the first block on each disk begins that disk's part of the
         // extent.
-        for part in self.file.striping().requests(self.extent).take(self.file.inner.homes.len()) {
+        for part in
+            self.file.striping().requests(self.extent).take(self.file.striping().stripe_count() as usize)
+        {
             for blocks in 0..per_disk {
                 let Some(request) = self.ahead_on_same_disk(part, blocks) else { break };
                 self.under_way.parts.push(request);

@@ -59,7 +59,7 @@ use fs_protocol::{
     Features, directory, endpoint, error, exchange, name, number, protocol, range_locks, scrub_unit,
     selected_parts, settings, span_names, traffic,
 };
-use machine::{Condition, InFlight, Machine, Memory, NodeId, Payload};
+use machine::{Condition, InFlight, Instant, Machine, Memory, NodeId, Payload};
 
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveSettings, Group};
@@ -127,6 +127,8 @@ struct ClientInner<M: Machine> {
     features: RefCell<BTreeMap<NodeId, (Features, u64)>>,
     /// I/O nodes of the disks, by the disks' identities; `None` until first asked for.
     disks_by_identity: RefCell<Option<Rc<DisksByIdentity>>>,
+    /// Time of the last query for them.
+    asked_for_disks: Cell<Option<Instant>>,
     /// Memory open to other nodes, for collective operations in flight.
     memories: RefCell<BTreeMap<MemoryId, Memory>>,
     /// Barriers that this node coordinates as the first member of its group.
@@ -168,6 +170,7 @@ impl<M: Machine> Client<M> {
             block_bytes_max: Cell::new(u64::MAX),
             features: RefCell::default(),
             disks_by_identity: RefCell::default(),
+            asked_for_disks: Cell::default(),
             memories: RefCell::default(),
             barriers: RefCell::default(),
             barrier_changed: Condition::new(),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{Extent, Striping, stripe_disks};
-use machine::{Machine, NO_DISK, NodeId};
+use machine::{Duration, Machine, NO_DISK, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::attached_stripes::{Attachment, Attachments};
@@ -23,6 +23,9 @@ use crate::scrub_unit::UNIT_BYTES;
 
 /// The name of the file in an error that a flush of all files reports for the losses on an I/O node.
 const SOME_FILE: &str = "a file written earlier";
+
+/// Minimum time between two queries for missing disks.
+const ASKED_AGAIN: Duration = Duration::from_millis(500);
 
 /// Metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +60,18 @@ impl<M: Machine> Client<M> {
         }
     }
 
+    /// Asks for the identities of the disks, unless the last answers are recent: operations on a file with a missing
+    /// disk would ask each time.
+    async fn ask_again_for_identities(&self) -> Result<Rc<DisksByIdentity>> {
+        let (asked, now) = (self.inner.asked_for_disks.get(), self.inner.endpoint.machine().now());
+        match asked.is_some_and(|asked| now.since(asked) < ASKED_AGAIN) {
+            true => self.disks_by_identity().await,
+            false => self.ask_for_identities().await,
+        }
+    }
+
     async fn ask_for_identities(&self) -> Result<Rc<DisksByIdentity>> {
+        self.inner.asked_for_disks.set(Some(self.inner.endpoint.machine().now()));
         let before = self.inner.disks_by_identity.borrow().clone().unwrap_or_default();
         let (mut disks, mut seen) = (DisksByIdentity::new(), BTreeSet::new());
         for (node, identities) in self.described_disks().await {
@@ -417,7 +431,7 @@ impl<M: Machine> File<M> {
         if wanted.is_empty() {
             return Ok(());
         }
-        self.check_places(&wanted)?;
+        self.find_disks(&wanted).await?;
         let _turn = attachments.asking.take().await;
         // Another task may have opened them during the wait.
         wanted.retain(is_wanted);
@@ -452,9 +466,19 @@ impl<M: Machine> File<M> {
         outcome
     }
 
-    /// Fails if none of the I/O nodes has the disk of one of these stripes.
-    fn check_places(&self, stripes: &BTreeSet<u32>) -> Result<()> {
+    /// Fails if none of the I/O nodes has the disk of one of these stripes. Asks for disks that no node had: their node
+    /// may not have answered when the file was opened.
+    async fn find_disks(&self, stripes: &BTreeSet<u32>) -> Result<()> {
         let attachments = self.attachments();
+        let missing = || stripes.iter().copied().filter(|&stripe| attachments.has_no_disk(stripe));
+        if missing().any(|stripe| attachments.disks[stripe as usize] != NO_DISK) {
+            let places = self.client.ask_again_for_identities().await?;
+            for stripe in missing().collect::<Vec<_>>() {
+                if let Some(&(node, _)) = places.get(&attachments.disks[stripe as usize]) {
+                    self.set_home(stripe, node);
+                }
+            }
+        }
         match stripes.iter().find(|&&stripe| attachments.has_no_disk(stripe)) {
             None => Ok(()),
             Some(&index) if attachments.disks[index as usize] == NO_DISK => {
@@ -514,7 +538,7 @@ impl<M: Machine> File<M> {
             _ => Flushing::Stripes(stripes),
         };
         let request = |node| self.of_node(node, &stripes).map(|here| Request::Flush(flushing(node, here)));
-        let flushed = match self.check_places(&stripes) {
+        let flushed = match self.find_disks(&stripes).await {
             Ok(()) => self.flush_to_media(&stripes, request).await,
             unknown => unknown,
         };

@@ -88,10 +88,7 @@ impl Process {
             self.world.log(|| format!("client {}: {what}: {error}", self.client));
             let is_loss =
                 matches!(*error, Error::MissingStripe { .. }) || error.is_refused(TreeRefusal::Removed);
-            // A file opened while an I/O node did not answer lacks its disks until the file is opened again.
-            let is_known =
-                is_loss && self.world.cuts.get() > 0 || matches!(*error, Error::UnknownDisk { .. });
-            if self.is_strict.get() && !is_known {
+            if self.is_strict.get() && !(is_loss && self.world.cuts.get() > 0) {
                 self.world.break_law("recovery", format!("client {}: {what}: {error}", self.client));
             }
             let is_excused = self.world.has_faults.get();
