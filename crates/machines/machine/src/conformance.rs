@@ -1,7 +1,7 @@
 //! Laws of the traits: one function for each law, generic over the machine. Both machines must keep all laws.
 //!
-//! A crate that implements [`Machine`] implements [`Testbed`] and calls [`check_all`] from its tests, or each law from
-//! a separate test.
+//! A crate that implements [`Machine`] implements [`Testbed`] and makes a test from each law with
+//! [`for_all_laws`](crate::for_all_laws).
 
 mod metadata;
 
@@ -40,44 +40,47 @@ pub trait Testbed {
 /// Size in bytes of each node's buffer pool in a [`Testbed`].
 pub const POOL_BYTES: u64 = 1 << 20;
 
-/// Checks all laws.
-///
-/// # Panics
-/// If a law is broken.
-pub fn check_all(testbed: &impl Testbed) {
-    time_never_goes_backwards(testbed);
-    sleepers_wake_in_order_of_their_deadlines(testbed);
-    messages_of_a_pair_arrive_in_order(testbed);
-    messages_of_each_class_arrive_in_order(testbed);
-    urgent_messages_do_not_wait_for_all_less_urgent_ones(testbed);
-    a_completed_send_no_longer_reads_its_payload(testbed);
-    a_send_completes_before_the_receiver_receives(testbed);
-    large_messages_arrive_whole(testbed);
-    peers_see_a_closed_node_disconnect(testbed);
-    a_send_to_a_disconnected_node_fails(testbed);
-    disconnecting_a_peer_ends_the_connection_for_both(testbed);
-    buffers_return_to_the_pool_and_waiters_get_them_in_order(testbed);
-    a_cancelled_read_returns_its_buffer(testbed);
-    reads_return_written_data_and_zeros_elsewhere(testbed);
-    data_ranges_include_all_written_data(testbed);
-    concurrent_accesses_to_separate_ranges_do_not_interfere(testbed);
-    objects_keep_their_names_and_labels(testbed);
-    missing_and_existing_objects_are_reported_as_errors(testbed);
-    resizing_truncates_or_extends_an_object(testbed);
-    transactions_of_many_tasks_are_serial(testbed);
-    a_rejected_transaction_changes_nothing(testbed);
-    entries_are_sorted_by_their_keys(testbed);
-    a_cancelled_transaction_is_done_completely_or_not_at_all(testbed);
-    a_read_only_transaction_sees_committed_changes(testbed);
-    an_unflushed_object_behaves_like_any_other(testbed);
-    each_disk_has_a_unique_stable_identity(testbed);
-    errors_of_detached_tasks_are_reported(testbed);
-    waiting_tasks_of_a_node_are_woken_in_order(testbed);
-    a_joined_task_group_reports_its_first_failure(testbed);
-    tasks_are_dropped_with_their_group(testbed);
-    spans_of_concurrent_tasks_are_on_separate_rows(testbed);
-    activities_of_parts_are_recorded(testbed);
-    no_event_is_recorded_without_a_listener(testbed);
+/// Calls the macro `$run` with the names of all laws, separated by commas. Each machine makes its tests from this list,
+/// so that a new law is tested on all machines.
+#[macro_export]
+macro_rules! for_all_laws {
+    ($run:ident) => {
+        $run! {
+            time_never_goes_backwards,
+            sleepers_wake_in_order_of_their_deadlines,
+            messages_of_a_pair_arrive_in_order,
+            messages_of_each_class_arrive_in_order,
+            urgent_messages_do_not_wait_for_all_less_urgent_ones,
+            a_completed_send_no_longer_reads_its_payload,
+            a_send_completes_before_the_receiver_receives,
+            large_messages_arrive_whole,
+            peers_see_a_closed_node_disconnect,
+            a_send_to_a_disconnected_node_fails,
+            disconnecting_a_peer_ends_the_connection_for_both,
+            buffers_return_to_the_pool_and_waiters_get_them_in_order,
+            a_cancelled_read_returns_its_buffer,
+            reads_return_written_data_and_zeros_elsewhere,
+            data_ranges_include_all_written_data,
+            concurrent_accesses_to_separate_ranges_do_not_interfere,
+            objects_keep_their_names_and_labels,
+            missing_and_existing_objects_are_reported_as_errors,
+            resizing_truncates_or_extends_an_object,
+            transactions_of_many_tasks_are_serial,
+            a_rejected_transaction_changes_nothing,
+            entries_are_sorted_by_their_keys,
+            a_cancelled_transaction_is_done_completely_or_not_at_all,
+            a_read_only_transaction_sees_committed_changes,
+            an_unflushed_object_behaves_like_any_other,
+            each_disk_has_a_unique_stable_identity,
+            errors_of_detached_tasks_are_reported,
+            waiting_tasks_of_a_node_are_woken_in_order,
+            a_joined_task_group_reports_its_first_failure,
+            tasks_are_dropped_with_their_group,
+            spans_of_concurrent_tasks_are_on_separate_rows,
+            activities_of_parts_are_recorded,
+            no_event_is_recorded_without_a_listener,
+        }
+    };
 }
 
 fn ok<T>(result: Result<T>) -> T {
@@ -732,4 +735,23 @@ pub fn no_event_is_recorded_without_a_listener(testbed: &impl Testbed) {
         });
         assert_eq!(lengths, [1, 2]);
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    macro_rules! names {
+        ($($law:ident,)*) => { [$(stringify!($law)),*] };
+    }
+
+    #[test]
+    fn every_law_is_in_the_list() {
+        let sources = [include_str!("conformance.rs"), include_str!("conformance/metadata.rs")];
+        let defined = sources
+            .into_iter()
+            .flat_map(str::lines)
+            .filter_map(|line| line.strip_prefix("pub fn ")?.strip_suffix("(testbed: &impl Testbed) {"));
+        assert_eq!(defined.collect::<BTreeSet<_>>(), BTreeSet::from(for_all_laws!(names)));
+    }
 }

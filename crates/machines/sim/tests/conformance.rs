@@ -1,26 +1,45 @@
 //! Tests that the simulated machine keeps all laws: a machine without costs, and modelled machines.
 
-use machine::conformance::check_all;
+use machine::{conformance, for_all_laws};
 use sim::conformance::Simulated;
 use sim::{Layout, Settings};
 
-fn check(machine: &str, layout: Layout) {
+fn simulated(machine: &str, layout: Layout) -> Simulated {
     let settings = Settings { layout, ..Settings::default() };
-    check_all(&Simulated::of(machine, settings).expect("built in"));
+    Simulated::of(machine, settings).expect("built in")
 }
 
-#[test]
-fn a_machine_without_costs_keeps_the_laws() {
-    check("golden", Layout::default());
+macro_rules! tests {
+    ($($law:ident,)*) => {
+        mod a_machine_without_costs {
+            $(
+                #[test]
+                fn $law() {
+                    super::conformance::$law(&super::simulated("golden", super::Layout::default()));
+                }
+            )*
+        }
+
+        mod the_starfish_machine {
+            $(
+                #[test]
+                fn $law() {
+                    for layout in [super::Layout::default(), super::Layout::Random] {
+                        super::conformance::$law(&super::simulated("starfish-1996", layout));
+                    }
+                }
+            )*
+        }
+
+        mod a_cluster {
+            $(
+                #[test]
+                fn $law() {
+                    super::conformance::$law(&super::simulated("cluster-switch", super::Layout::Random));
+                }
+            )*
+        }
+    };
 }
 
-#[test]
-fn the_starfish_machine_keeps_the_laws() {
-    check("starfish-1996", Layout::default());
-    check("starfish-1996", Layout::Random);
-}
-
-#[test]
-fn a_cluster_keeps_the_laws() {
-    check("cluster-switch", Layout::Random);
-}
+for_all_laws!(tests);
