@@ -288,7 +288,7 @@ fn check(fault: DiskFault) {
     let mut trial = Trial::begin();
     let can_mount = MountPoint::is_possible(&trial.store);
     if !trial.fail(fault) {
-        return println!("SKIPPED: no disk can be made {fault:?} here");
+        return prerequisites::skip(format_args!("this user cannot make a disk {fault:?}"));
     }
     let listed = finish(trial.command(&["ls", "d"]));
     let names: BTreeSet<String> =
