@@ -11,7 +11,7 @@ const REQUEST_BYTES_MAX: usize = 16 << 10;
 const FIELDS_MAX: usize = 64;
 
 /// Time limit for receiving a whole request.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Time limit for sending an answer, and the number of body bytes for which the limit is extended by one second.
 const PATIENCE_WRITING: Duration = Duration::from_secs(30);
@@ -51,9 +51,9 @@ impl<'a> WebReply<'a> {
 }
 
 /// Reads a request. Returns `None` if the request is invalid or too large. Fails, or returns `None`, if the request is
-/// not complete in time.
-pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<WebRequest>> {
-    let end = Instant::now() + PATIENCE;
+/// not complete within `patience`.
+pub(crate) fn read(stream: &mut TcpStream, patience: Duration) -> io::Result<Option<WebRequest>> {
+    let end = Instant::now() + patience;
     let mut bytes = Vec::new();
     let mut piece = [0; 2048];
     loop {
