@@ -6,6 +6,8 @@ mod common;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::stranger::{
@@ -574,54 +576,65 @@ fn a_node_restarted_at_its_address_is_reconnected() {
                 let (from, delivery) = receive(caller).await;
                 assert!(from == NodeId(100) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
             }
-            let (asked, lost) =
-                (std::time::Instant::now(), caller.net().send(NodeId(100), message(3, 10)).await);
-            let waited = asked.elapsed();
-            assert!(waited > Duration::from_secs(1) && waited < Duration::from_secs(4), "{waited:?}");
-            let lost = lost.map_err(|error| *error);
+            let asked = std::time::Instant::now();
+            let lost = caller.net().send(NodeId(100), message(3, 10)).await.map_err(|error| *error);
+            // At least half of the time limit, even on an idle computer.
+            assert!(asked.elapsed() > Duration::from_secs(1), "{:?}", asked.elapsed());
             let Err(Error::PeerGone { node: NodeId(100), why }) = lost else { panic!("{lost:?}") };
             assert!(
                 why.starts_with("it closed the connection; the reconnection failed:")
                     && why.contains("refused"),
                 "{why}"
             );
-            // Further messages to the node fail at once.
-            let asked = std::time::Instant::now();
-            for _ in 0..30 {
+            // Another program at this address closes each connection.
+            let listener = TcpListener::bind(address).expect("the port is free again");
+            let attempts = Arc::<AtomicUsize>::default();
+            let counted = attempts.clone();
+            std::thread::spawn(move || {
+                listener.incoming().for_each(|_| _ = counted.fetch_add(1, Ordering::SeqCst));
+            });
+            let fail = async || {
                 caller.net().send(NodeId(100), message(3, 10)).await.expect_err("it is disconnected");
+                attempts.swap(0, Ordering::SeqCst)
+            };
+            // Each further message makes one attempt if it is sent soon after the failure. On a busy computer a few may
+            // be sent too late.
+            let mut made = Vec::new();
+            for _ in 0..30 {
+                made.push(fail().await);
             }
-            assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
-            // A later call, which might succeed, is made again, for a shorter time, because the node was lost long ago.
+            assert!(made.iter().filter(|attempts| **attempts == 1).count() > 20, "{made:?}");
+            // A later call, which might succeed, is made again, for half of the limit, because the node was lost long
+            // ago. The pauses between the attempts are 50 ms.
             compio::time::sleep(Duration::from_millis(400)).await;
-            let (asked, _) =
-                (std::time::Instant::now(), caller.net().send(NodeId(100), message(3, 10)).await);
-            let waited = asked.elapsed();
-            assert!(
-                waited > Duration::from_millis(800) && waited < Duration::from_millis(1900),
-                "{waited:?}"
-            );
+            let made = fail().await;
+            assert!((2..=20).contains(&made), "{made}");
         })
         .expect("no task fails");
     }
 }
 
-/// Checks that messages of the honest node 2 reach node 1, each within `limit`.
-async fn expect_service(nodes: &[RealMachine], messages: u8, limit: Duration) {
+/// Checks that messages of the honest node 2 reach node 1. Returns the number of other nodes that disconnected before
+/// the last message.
+async fn expect_service(nodes: &[RealMachine], messages: u8) -> usize {
+    let mut disconnected = 0;
     for number in 0..messages {
-        let asked = std::time::Instant::now();
         let sender = nodes[1].clone();
         nodes[1].spawn("honest sender", async move {
             sender.net().send(NodeId(1), message(number, 1 << 20)).await
         });
         loop {
-            let (from, delivery) = receive(&nodes[0]).await;
+            // The limit only bounds the time of a hanging test.
+            let received = compio::time::timeout(Duration::from_secs(60), receive(&nodes[0])).await;
+            let (from, delivery) = received.expect("no other node blocks the messages");
             if from == NodeId(2) {
                 assert!(delivery == Delivery::Message(message(number, 1 << 20)), "{delivery:?}");
                 break;
             }
+            disconnected += usize::from(matches!(delivery, Delivery::Gone(_)));
         }
-        assert!(asked.elapsed() < limit, "message {number} took {:?}", asked.elapsed());
     }
+    disconnected
 }
 
 #[test]
@@ -649,7 +662,7 @@ fn a_disconnect_is_reported_while_data_wait_for_memory() {
                 assert_eq!(from, NodeId(7));
                 kept.push(delivery);
             }
-            expect_service(&nodes, 4, Duration::from_secs(2)).await;
+            expect_service(&nodes, 4).await;
             // The process ends without a bye, and the end of its data is queued behind data that the node does not
             // read.
             drop(control);
@@ -658,7 +671,7 @@ fn a_disconnect_is_reported_while_data_wait_for_memory() {
             assert!(from == NodeId(7) && why.contains("ended without a shutdown message"), "{why}");
             until(&nodes[0], || writer.is_finished()).await;
             drop(kept);
-            expect_service(&nodes, 4, Duration::from_secs(2)).await;
+            expect_service(&nodes, 4).await;
         })
         .expect("no task fails");
     }
@@ -701,9 +714,8 @@ fn stalled_messages_do_not_block_other_nodes() {
                 lanes[1].stream.write_all(&begun).expect("room for that");
                 stalled.push(lanes);
             }
-            // The first message waits until it is certain that the others have stalled.
-            expect_service(&nodes, 1, Duration::from_secs(6)).await;
-            expect_service(&nodes, 20, Duration::from_secs(1)).await;
+            // The first message waits until it is certain that the others have stalled, and gets their room.
+            assert_ne!(expect_service(&nodes, 20).await, 0, "the room suffices for all messages");
             drop(stalled);
         })
         .expect("no task fails");
@@ -714,16 +726,16 @@ fn stalled_messages_do_not_block_other_nodes() {
 fn hundreds_of_silent_callers_do_not_keep_others_out() {
     for driver in drivers() {
         let reports = Reports::default();
-        let adapt = |settings| settings;
+        // The silent callers never exceed this limit: others enter because there are too many callers.
+        let limits = Limits { handshake: Duration::from_secs(3600), ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
         run_nodes(driver, 1, &reports, adapt, async |nodes: Vec<RealMachine>| {
             let address = nodes[0].address().expect("it listens");
             let silent: Vec<_> =
                 (0..300).map(|_| TcpStream::connect(address).expect("a place in the queue")).collect();
-            let asked = std::time::Instant::now();
             for from in 100..110 {
                 join(&nodes[0], from).await;
             }
-            assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
             drop(silent);
             // Otherwise each refusal could become a log line.
             assert!(reports.refusals().len() <= 10, "{:?}", reports.refusals());
@@ -847,7 +859,7 @@ fn a_replayed_handshake_is_rejected() {
                 );
                 listening.join().expect("no panic").expect("it hangs up");
                 caller.finish().await;
-                expect_service(&nodes, 1, Duration::from_secs(2)).await;
+                expect_service(&nodes, 1).await;
             },
         )
         .expect("no task fails");
