@@ -42,7 +42,7 @@ class Unavailable(Exception):
 
 
 class Wrong(Exception):
-    """A simulator ran, but its results are wrong."""
+    """A file of this repository is missing or does not build, or the results of a simulator are wrong."""
 
 
 class Peer:
@@ -84,6 +84,13 @@ def command(arguments, remedy):
     return done.stdout
 
 
+def source(path):
+    """Return the path of a file of this repository. A missing file is an error, not a missing prerequisite."""
+    if not path.exists():
+        raise Wrong(f"{path.relative_to(ROOT)} is missing")
+    return path
+
+
 def tool(name, remedy):
     found = shutil.which(name)
     if not found:
@@ -101,9 +108,9 @@ RUST = "install Rust (https://rustup.rs)"
 def bare(_options):
     rustc = tool("rustc", RUST)
     binary = BUILD / "golden_bare"
-    source = HERE / "golden_bare.rs"
+    program = source(HERE / "golden_bare.rs")
     command(
-        [rustc, "--edition", "2024", "-C", "opt-level=3", "-o", str(binary), str(source)],
+        [rustc, "--edition", "2024", "-C", "opt-level=3", "-o", str(binary), str(program)],
         "golden_bare.rs does not compile:",
     )
     version = " ".join(version_of([rustc, "--version"]).split()[:2])
@@ -112,8 +119,7 @@ def bare(_options):
 
 def starfish(_options):
     cargo = tool("cargo", RUST)
-    if not (ROOT / "crates" / "sim" / "examples" / "golden.rs").exists():
-        raise Unavailable("crates/machines/sim/examples/golden.rs is missing")
+    source(ROOT / "crates" / "machines" / "sim" / "examples" / "golden.rs")
     arguments = ["build", "--release", "-q", "-p", "sim", "--example", "golden"]
     messages = command(
         [cargo, *arguments, "--message-format=json-render-diagnostics"], "the golden example does not build:"
@@ -125,10 +131,11 @@ def starfish(_options):
                 ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=ROOT
             ).stdout.strip()
             return [Peer("Starfish", commit or "", [message["executable"]], FULL)]
-    raise Unavailable("cargo built no executable for the golden example")
+    raise Wrong("cargo built no executable for the golden example")
 
 
 def simgrid(options):
+    program = source(HERE / "golden_simgrid.cpp")
     compiler = tool(options.cxx, "apt-get install g++, or name another compiler with --cxx")
     probe = subprocess.run(
         [compiler, "-E", "-dM", "-include", "simgrid/version.h", "-x", "c++", os.devnull],
@@ -140,7 +147,7 @@ def simgrid(options):
         raise Unavailable("the headers of SimGrid are not installed: apt-get install libsimgrid-dev")
     binary = BUILD / "golden_simgrid"
     command(
-        [compiler, "-O2", "-std=c++17", "-o", str(binary), str(HERE / "golden_simgrid.cpp"), "-lsimgrid"],
+        [compiler, "-O2", "-std=c++17", "-o", str(binary), str(program), "-lsimgrid"],
         f"golden_simgrid.cpp does not compile with SimGrid {found[1]} (it was written for 3.32):",
     )
     return [
@@ -150,6 +157,7 @@ def simgrid(options):
 
 
 def simpy(options):
+    script = source(HERE / "golden_simpy.py")
     interpreter = tool(options.python, "name another Python with --python")
     venv = BUILD / "venv"
     python = str(venv / "bin" / "python")
@@ -169,7 +177,7 @@ def simpy(options):
     program = "import platform, simpy; print(simpy.__version__, '/ Python', platform.python_version())"
     version = version_of([python, "-c", program])
     return [
-        Peer(f"SimPy, {idiom}", version, [python, str(HERE / "golden_simpy.py"), idiom], options.simpy_n)
+        Peer(f"SimPy, {idiom}", version, [python, str(script), idiom], options.simpy_n)
         for idiom in ("messages", "lean")
     ]
 
@@ -223,21 +231,21 @@ def main():
         parser.error("rounds and numbers of requests must be at least 1")
 
     BUILD.mkdir(parents=True, exist_ok=True)
-    peers = []
-    for label, prepare in (
-        ("bare event loop", bare),
-        ("Starfish", starfish),
-        ("SimGrid", simgrid),
-        ("SimPy", simpy),
-    ):
-        try:
-            peers += prepare(options)
-        except Unavailable as reason:
-            note(f"note: {label} is skipped: {reason}")
-    if not peers:
-        sys.exit("no simulator can be built")
-
     try:
+        peers = []
+        for label, prepare in (
+            ("bare event loop", bare),
+            ("Starfish", starfish),
+            ("SimGrid", simgrid),
+            ("SimPy", simpy),
+        ):
+            try:
+                peers += prepare(options)
+            except Unavailable as reason:
+                note(f"note: {label} is skipped: {reason}")
+        if not peers:
+            sys.exit("no simulator can be built")
+
         # Each simulator computes the whole workload once before the timed rounds. The digests of shorter runs
         # are compared with those of the first simulator, whose complete run has been checked before.
         for peer in peers:
