@@ -1,6 +1,7 @@
 //! Promises about selections of files, independent or collective, and about teams.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use fs::{
@@ -381,7 +382,7 @@ pub fn a_selection_creates_only_the_stripes_it_touches(testbed: &impl Testbed, b
         let reader = clients[1].numbered(file.clone()).await.expect("opened");
         let settings = TO_DISKS;
         let all = Selection::vector(Extent::new(3, 5), 40, BLOCK / 2).expect("a vector");
-        let mut expected = vec![0; all.bytes() as usize];
+        let (mut expected, mut touched) = (vec![0; all.bytes() as usize], BTreeSet::new());
         for part in [all.slice(0, 10), all.slice(20, 7), all.slice(100, 100)] {
             let part = part.expect("a part");
             let bytes = contents(part.bytes());
@@ -392,10 +393,11 @@ pub fn a_selection_creates_only_the_stripes_it_touches(testbed: &impl Testbed, b
             let memory = Memory::real(vec![0; expected.len()]);
             reader.read_selected(Participants::Alone, &all, &memory, settings).await.expect("read");
             assert!(bytes_of(memory) == expected);
-            let there = clients[1].numbered_stripes(&file).await.expect("told");
-            let touched = (all.bytes_before(part.end()) > 100) || there.len() < 3;
-            assert!(touched, "{there:?}");
+            touched.extend(part.chunks().map(|chunk| striping.place_of(chunk.file_offset).stripe));
+            let stripes = clients[1].numbered_stripes(&file).await.expect("told");
+            assert_eq!(stripes.keys().copied().collect::<BTreeSet<_>>(), touched);
         }
+        assert_eq!(touched.len(), 3, "the last part touches the remaining stripe");
         writer.flush().await.expect("flushed");
     });
 }
