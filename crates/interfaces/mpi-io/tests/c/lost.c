@@ -33,9 +33,6 @@ int main(int argc, char **argv)
     CHECK(argc == 3 && chdir(argv[2]) == 0);
     int is_killed = strcmp(argv[1], "member") == 0 && rank == size - 1;
     alarm(BOUND);
-    /* MPICH's launcher sends this signal to the other processes when one has died; its default action would end them.
-       */
-    signal(SIGUSR1, SIG_IGN);
     MPI_File file;
     OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/lost", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     MPI_Datatype blocks;

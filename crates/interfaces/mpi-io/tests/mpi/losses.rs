@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Write, read_to_string};
 use std::ops::Range;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,17 +44,26 @@ impl Testbed {
     }
 }
 
-/// The launcher may end the other processes before they can report. Those that report must have got the error, and none
-/// may hang.
+/// Shell script that runs a program with its arguments, the last of which is the directory of the reports. The script
+/// ends when both survivors have reported: the launcher ends all processes when one has failed.
+const UNTIL_REPORTED: &str = "
+    for directory; do :; done
+    \"$@\"
+    for pause in $(seq 300); do
+        if [ -s \"$directory/0\" ] && [ -s \"$directory/1\" ]; then break; fi
+        sleep 0.1
+    done
+";
+
 #[test]
 fn a_killed_member_fails_the_collective_call_of_the_others() {
     let Some(testbed) = Testbed::new(&MPICH) else { return };
     testbed.make_other();
     let program = testbed.compile("lost", &[]);
-    let mut launched = testbed.launch_with(&["-disable-auto-cleanup"], 3, &program);
-    let child = launched.arg("member").arg(testbed.agents.path("")).spawn().expect("an MPI");
-    let mut lines = testbed.survivors(child, 0..2);
-    lines.retain(|line| !line.is_empty());
+    let mut launched = testbed.launch(3, Path::new("sh"));
+    launched.args(["-c", UNTIL_REPORTED, "sh"]).arg(program).arg("member").arg(testbed.agents.path(""));
+    let child = launched.spawn().expect("an MPI");
+    let lines = testbed.survivors(child, 0..2);
     testbed.check_lost(&lines);
 }
 

@@ -156,13 +156,8 @@ impl Testbed {
 
     /// Returns a command that starts this number of processes of a program with the shim preloaded.
     pub(crate) fn launch(&self, processes: u32, program: &Path) -> Command {
-        self.launch_with(&[], processes, program)
-    }
-
-    /// Like [`Testbed::launch`], with more options of the launcher.
-    pub(crate) fn launch_with(&self, options: &[&str], processes: u32, program: &Path) -> Command {
         let mut command = Command::new("timeout");
-        command.args([PATIENCE, self.mpi.launcher]).args(self.mpi.options).args(options);
+        command.args([PATIENCE, self.mpi.launcher]).args(self.mpi.options);
         command.args(["-n", &processes.to_string(), "env"]);
         let libraries = format!("LD_LIBRARY_PATH={}", core().display());
         command.arg(format!("LD_PRELOAD={}", self.shim.display())).arg(libraries).arg(program);
