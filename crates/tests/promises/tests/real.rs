@@ -5,7 +5,7 @@ mod common;
 #[path = "../../../machines/real/tests/testbed/mod.rs"]
 mod testbed;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::rc::Rc;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use fs::{
     PageCacheSettings, Prefetch, Scheduling, Threads, serve,
 };
 use layout::Striping;
-use machine::{Delivery, Duration, Machine, Memory, Message, Net, Payload};
+use machine::{Delivery, Duration, KeptEvent, Machine, Memory, Message, Net, NoteRing, Payload};
 use node as _;
 use promises::Base;
 use real::{Limits, RealMachine, Settings};
@@ -218,9 +218,12 @@ fn message(tag: u64, class: u8, request: Request) -> Headed {
     (class, Frame::Request(tag, request).encode())
 }
 
+/// Number of threads of an I/O node with few threads.
+const THREADS: u64 = 16;
+
 /// Returns settings with few threads, and a cache larger than the file.
 fn few_threads() -> IoNodeSettings {
-    let (threads, cache_blocks) = (Threads::Pool(16), 2 * PAGES as usize);
+    let (threads, cache_blocks) = (Threads::Pool(THREADS as usize), 2 * PAGES as usize);
     IoNodeSettings { threads, cache_blocks, ..IoNodeSettings::agent() }
 }
 
@@ -350,6 +353,7 @@ fn random_requests_are_all_answered() {
 
 #[test]
 fn a_client_with_endless_requests_blocks_no_others() {
+    const ROUNDS: u64 = 40;
     // More requests than one client may have waiting, and more rejections than it may leave unread.
     let messages: Vec<Headed> = (1..=36_000).map(|tag| ask(tag, b'd')).collect();
     for driver in drivers() {
@@ -363,26 +367,39 @@ fn a_client_with_endless_requests_blocks_no_others() {
                 let (client, file) = client_with_file(&nodes, few_threads()).await?;
                 file.truncate(PAGES * PAGE).await?;
                 let [control, mut data] = join(&nodes[0], 7).await;
-                let messages = messages.clone();
+                let frames = data.frames(&messages);
+                let ring = Rc::new(RefCell::new(NoteRing::new(1 << 20)));
+                nodes[0].notes().record(ring.clone());
+                let served = || {
+                    let is_read = |what: &_| matches!(what, KeptEvent::Begin { name: "serve: read", .. });
+                    ring.borrow().notes().filter(|note| is_read(&note.what)).count() as u64
+                };
                 let flood = std::thread::spawn(move || {
                     // Ignore the error: the I/O node may disconnect during the write.
-                    let frames = data.frames(&messages);
                     let _ = data.stream.write_all(&frames);
                     data
                 });
                 let memory = Memory::real(vec![0; PAGE as usize]);
+                until(&nodes[0], || served() > 0).await;
                 let begun = Instant::now();
-                for page in 0..40 {
+                for page in 0..ROUNDS {
                     client.list_numbered().await?;
                     assert_eq!(file.read(page * PAGE, PAGE, &memory, 0).await?, PAGE);
                 }
-                assert!(begun.elapsed() < Duration::from_secs(10).into(), "{:?}", begun.elapsed());
+                // This only detects a hang: a blocked client waits until the node drops the stranger, after a minute.
+                assert!(begun.elapsed() < Duration::from_secs(40).into(), "{:?}", begun.elapsed());
+                // A request of the client waits for at most one of the stranger's requests on each thread.
+                let before_all = served() - ROUNDS;
+                assert!(
+                    before_all <= ROUNDS * THREADS,
+                    "{before_all} of the stranger's requests were served"
+                );
                 until(&nodes[0], || flood.is_finished()).await;
                 // When the stranger has disconnected, its waiting requests are dropped, not served first.
                 drop((flood.join(), control));
-                let begun = Instant::now();
+                let before = served();
                 assert_eq!(file.read(0, PAGE, &memory, 0).await?, PAGE);
-                assert!(begun.elapsed() < Duration::from_secs(5).into(), "{:?}", begun.elapsed());
+                assert!(served() - before <= THREADS + 1, "{}", served() - before);
                 fs::Result::Ok(())
             },
         );
