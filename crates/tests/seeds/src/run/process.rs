@@ -283,6 +283,10 @@ impl Process {
         let file = self.opened(target).await?;
         let (number, asked) = (self.handle(file)?.number(), self.now());
         let opened = self.tree.open(TreeOperation::Get { number }).await;
+        if !self.is_open(file) && opened.as_ref().is_err_and(|error| error.is_refused(TreeRefusal::Removed)) {
+            // Another thread has closed the last handle of a file without a name.
+            return Err(Excused);
+        }
         let opened = self.check_file(file, "opening a file once more", opened)?;
         self.add_handle(file, opened, asked);
         Ok(())
