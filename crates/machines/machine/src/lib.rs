@@ -20,7 +20,7 @@
 //!   `mix.rs`: hash of a number
 //! - `notes.rs`: events on a node for a listener; `lanes.rs`: their rows; `recorder.rs`: trait of the listener;
 //!   `note_ring.rs`: ring buffer of the last events
-//! - `conformance.rs`: the laws
+//! - `conformance.rs`: the laws; `marks.rs`: marks of rare places, for tests
 //!
 //! The traits have no functions for randomness, because the configuration provides seeds, and none for paths. They
 //! have none for connections: the file system names nodes, and the machine connects. For a timeout, use a sleep and the
@@ -37,6 +37,7 @@ mod first_of;
 mod in_flight;
 mod lanes;
 mod lent;
+pub mod marks;
 mod memory;
 mod metadata;
 mod mix;
