@@ -136,6 +136,7 @@ impl Attachments {
     /// Records that the unflushed writes to the stripes selected by `is_lost` are lost with their I/O nodes, and that
     /// their writer gets an error. This client may create its own lost stripes again.
     pub(super) fn lose(&self, is_lost: impl Fn(u32) -> bool) {
+        machine::sometimes!("a restart may have lost a new stripe", if self.made.borrow().iter().any(|&stripe| is_lost(stripe)));
         self.lost.borrow_mut().extend(self.made.borrow().iter().copied().filter(|&stripe| is_lost(stripe)));
         self.forget(is_lost);
     }

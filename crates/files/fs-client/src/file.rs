@@ -292,6 +292,7 @@ impl<M: Machine> File<M> {
         let outcome = self.retry_once(flush).await;
         let lost = writes.take_lost();
         let Some(&node) = lost.first() else { return outcome };
+        machine::sometimes!("a flush of a file reports lost writes");
         // Stripes that were created there may be lost, too.
         self.attachments().lose(|stripe| lost.contains(&self.home_of(stripe)));
         Err(Error::WriteLost { name: self.inner.name.clone(), node }.into())
@@ -319,6 +320,7 @@ impl<M: Machine> File<M> {
     pub(super) async fn retry_once<T>(&self, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         match ask().await {
             Err(error) if error.is_restart() => {
+                machine::sometimes!("a request is retried after a disconnect or restart");
                 self.refresh();
                 ask().await
             }

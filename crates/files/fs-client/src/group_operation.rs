@@ -241,6 +241,7 @@ pub(super) async fn attempts(
     let (own, common) = match common {
         // Decide by the shared outcome, so that either all members retry or no member does.
         Err(error) if error.is_restart() => {
+            machine::sometimes!("a team retries a collective operation");
             reopen();
             attempt(&fits).await
         }

@@ -33,6 +33,7 @@ impl Length {
 
     /// Updates the length to one that others report, which may lack own writes.
     pub(super) fn note_reported(&self, bytes: u64) {
+        machine::sometimes!("a reported length is less than the end of local writes", if bytes < self.own_end.get());
         self.bytes.set(bytes.max(self.own_end.get()));
     }
 

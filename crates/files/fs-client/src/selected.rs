@@ -231,6 +231,7 @@ impl<M: Machine> File<M> {
         let moved = match attempts(attempt, reopen, fits).await {
             Ok(moved) => moved,
             Err(error) => {
+                machine::sometimes!("a member withdraws its selection");
                 self.withdraw_selection(MemoryId::Collective(gathering.next())).await;
                 return Err(error);
             }

@@ -90,6 +90,7 @@ impl<M: Machine> Client<M> {
             }
         }
         for (&identity, place) in before.iter().filter(|(_, place)| !seen.contains(place)) {
+            machine::sometimes!("a disk keeps its place because its I/O node is silent", if !disks.contains_key(&identity));
             disks.entry(identity).or_insert(*place);
         }
         let disks = Rc::new(disks);
@@ -243,6 +244,7 @@ impl<M: Machine> Client<M> {
             failures.extend(flushed.err());
         }
         let lost = unflushed.settle().into_iter();
+        machine::sometimes!("a sync of all files reports lost writes", if lost.len() > 0);
         failures.extend(lost.map(|node| Box::new(Error::WriteLost { name: SOME_FILE.into(), node })));
         // Report data loss in preference to an unreachable node: loss is worse.
         failures.into_iter().min_by_key(|error| error.is_disconnect()).map_or(Ok(()), Err)
@@ -447,9 +449,12 @@ impl<M: Machine> File<M> {
                             true if create => attachments.set_made(stripe),
                             true => attachments.set(stripe, Attachment::Attached),
                             // A concurrent write has created it after the I/O node answered this query.
-                            false if attachments.is_attached(stripe) => {}
+                            false if attachments.is_attached(stripe) => {
+                                machine::sometimes!("a stripe is created while an answer reports it missing");
+                            }
                             // The next access looks for it again.
                             false if attachments.is_stored(stripe) => {
+                                machine::sometimes!("a stored stripe is missing");
                                 attachments.set(stripe, Attachment::Unknown);
                             }
                             false => attachments.set(stripe, Attachment::Absent),
@@ -486,6 +491,7 @@ impl<M: Machine> File<M> {
                 Err(Error::MissingStripe { name, index, count }.into())
             }
             Some(&stripe) => {
+                machine::sometimes!("an access needs a disk that was unknown at the open");
                 let (name, identity) = (self.name().to_owned(), attachments.disks[stripe as usize]);
                 Err(Error::UnknownDisk { name, identity }.into())
             }
@@ -619,6 +625,7 @@ impl<M: Machine> File<M> {
     pub(super) async fn stored_stripes(&self) -> u32 {
         let attachments = self.attachments();
         if attachments.forget_doubtful(self.client.disconnects()) {
+            machine::sometimes!("stored stripes are counted again after a disconnect");
             // Ignore errors: stripes of an unreachable I/O node do not count yet.
             let _ = self.look_for_stored(self.bytes()).await;
         }

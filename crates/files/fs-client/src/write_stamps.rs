@@ -66,9 +66,13 @@ impl Incarnations {
         self.last_disconnects = self.last_disconnects.max(disconnects);
         match self.known.iter().position(|(known, _)| *known == run) {
             // This is the latest incarnation after all: the answer of an earlier one was recorded later.
-            Some(place) if is_late => self.known[place..].rotate_left(1),
+            Some(place) if is_late => {
+                machine::sometimes!("an incarnation recorded as earlier is the latest", if place + 1 < self.known.len());
+                self.known[place..].rotate_left(1);
+            }
             Some(_) => {}
             None => {
+                machine::sometimes!("an answer of an earlier incarnation comes late", if is_early);
                 if self.known.len() == RUNS_MAX {
                     self.known.remove(0);
                 }
@@ -196,6 +200,7 @@ impl<K: Copy + Ord> Unflushed<K> {
 
     /// Records that all writes up to a number have been flushed.
     pub(super) fn note_all_flushed(&mut self, number: u64) {
+        machine::sometimes!("a write is accepted during the flush of another team member", if self.last.values().any(|stamp| stamp.number > number));
         self.last.retain(|_, stamp| stamp.number > number);
     }
 
@@ -216,6 +221,7 @@ impl<K: Copy + Ord> Unflushed<K> {
             WriteState::Accepted => true,
             WriteState::OnMedium => false,
             WriteState::Lost => {
+                machine::sometimes!("a restart loses an unflushed write");
                 self.lost.insert(key, stamp.node);
                 false
             }

@@ -108,6 +108,7 @@ impl<M: Machine> IoNode<M> {
         };
         let barred = stripe.bypass_cache();
         let is_alone = barred.is_alone();
+        machine::sometimes!("two operations that bypass the cache overlap", if !is_alone);
         self.blocks.forget(&barred, 0).await;
         let bytes_before = is_alone.then(|| stripe.length.bytes());
         let _change = self.blocks.fences.begin_change(lease)?;

@@ -249,6 +249,7 @@ impl<M: Machine> Blocks<M> {
         let into = self.buffers.take(end - start).await;
         let offset = part.key.block * stripe.block_bytes() + start;
         let mut buffer = self.read_disk(stripe, offset, into, user).await?;
+        machine::sometimes!("a read succeeds in a part of a damaged block");
         // Add bytes that were written to the block during the read.
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
@@ -272,6 +273,7 @@ impl<M: Machine> Blocks<M> {
     ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         self.fences.check(lease)?;
+        machine::sometimes!("a write waits for a bypass or truncation", if !stripe.bars.is_empty());
         stripe.bars.none().await;
         stripe.writers.answer(account.client)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
@@ -292,6 +294,9 @@ impl<M: Machine> Blocks<M> {
         // A reader may have begun to load the block while the data arrived.
         self.wait_until_loaded(place).await;
         let outcome = data.and_then(|data| {
+            machine::sometimes!("a file is removed while a write waits", if stripe.removed.get());
+            machine::sometimes!("a fence is raised while a write waits", if self.fences.check(lease).is_err());
+            machine::sometimes!("a client disconnects while its write waits", if account.is_over());
             stripe.check_not_removed()?;
             // No await from here until the data are in the block: no write may slip in after a fence was
             // raised, or after the client repeated the write over another connection.
@@ -321,6 +326,7 @@ impl<M: Machine> Blocks<M> {
             if stripe.bars.is_empty() {
                 return pin;
             }
+            machine::sometimes!("a bypass or truncation begins while a write waits for a block");
             drop(pin);
             stripe.bars.none().await;
         }
@@ -341,8 +347,10 @@ impl<M: Machine> Blocks<M> {
             return Ok(room);
         }
         if self.disks.has(stripe, part).await? {
+            machine::sometimes!("a full disk accepts an overwrite");
             return Ok(ReservedSpace::default());
         }
+        machine::sometimes!("a full disk writes its cached blocks");
         // Cached writes may need less space than was reserved for them.
         let unwritten = self.cache.borrow().unwritten_stripes();
         for other in unwritten.into_iter().filter_map(|key| self.stripes.find(key)) {
@@ -446,6 +454,7 @@ impl<M: Machine> Blocks<M> {
         given_up.ranges().for_each(|run| stripe.losses.note(run, failure));
         stripe.length.fall_back(self.cache.borrow().dirty_end(stripe.key(), stripe.block_bytes()));
         if !given_up.is_empty() {
+            machine::sometimes!("a failed removal loses cached writes");
             stripe.writers.fail(failure);
         }
     }

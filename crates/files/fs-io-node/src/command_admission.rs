@@ -77,6 +77,7 @@ impl Commands {
     ) -> Result<CommandTurn<'_>, Box<Failure>> {
         let _first = account.first_command.take().await;
         loop {
+            machine::sometimes!("a client disconnects while its command waits", if account.is_over());
             account.check()?;
             let share = self.served.try_take(client, 1);
             if share.is_some() {

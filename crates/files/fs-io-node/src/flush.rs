@@ -35,6 +35,7 @@ impl<M: Machine> IoNode<M> {
         for &(index, bytes) in stripes {
             // Writes that begin from now on wait until the change is complete.
             let stripe = self.stripes.get(file, index)?.bar_writes();
+            machine::sometimes!("a truncation and another bypass of a stripe overlap", if stripe.bars.count() > 1);
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
             stripe.writers.answer(account.client)?;

@@ -109,6 +109,7 @@ impl Fences {
         match lease.filter(|lease| self.fenced.borrow().leases.contains_key(lease)) {
             None => Ok(()),
             Some(_) => {
+                machine::sometimes!("a fence rejects a write");
                 let text =
                     "it was written under an expired lock, and other clients have locked the file since";
                 Err(Failure::new(FailureKind::Fenced, text).into())

@@ -126,6 +126,7 @@ impl LockTable {
             0 if gives => self.lease(client, incarnation, now),
             lease if is_known => Some(lease),
             lease if lease != 0 && change.claims && now < self.opens_at() => {
+                machine::sometimes!("a claim restores a lease after a restart");
                 self.enter(lease, client, now).then_some(lease)
             }
             _ => return LockAnswer::Lost,
@@ -172,6 +173,7 @@ impl LockTable {
                 }
             }
             if !written.is_empty() {
+                machine::sometimes!("a lease with an exclusive lock expires");
                 ended.push_back(EndedLease::of((number, written)));
             }
         }

@@ -50,6 +50,7 @@ impl LostWrites {
         if self.is_empty() || !self.bytes.borrow().overlaps(range) {
             return Ok(());
         }
+        machine::sometimes!("a read finds a lost write");
         let text = format!("data written there did not reach the disk: {}", self.why.borrow());
         Err(Failure::new(FailureKind::Damaged, text).into())
     }

@@ -144,6 +144,7 @@ impl<M: Machine> MetadataServer<M> {
         }
         let mut has_other_writers = false;
         if let (Some(used), TreeAnswer::Inode(inode)) = (hold, &answer) {
+            machine::sometimes!("a client disconnects during its open", if account.is_over());
             // The client's holds were removed when it disconnected.
             account.check()?;
             if let Some(refusal) = self.hold(client, inode, used, run) {
@@ -245,6 +246,7 @@ impl<M: Machine> MetadataServer<M> {
     fn hold(&self, client: NodeId, inode: &Inode, used: OpenFor, run: u64) -> Option<TreeRefusal> {
         let Inode { number, links, .. } = inode;
         if *links == 0 && self.open.is_free(*number, run, self.machine.now()) {
+            machine::sometimes!("an open finds a removed file");
             // Another client may be removing its contents right now.
             return Some(TreeRefusal::Removed);
         }
@@ -287,7 +289,9 @@ impl<M: Machine> MetadataServer<M> {
     ) -> Option<FileNumber> {
         self.open.holds.release(client, number, used);
         let is_orphan = self.open.orphans_here(run).contains_key(&number);
-        Some(number).filter(|_| is_orphan && self.open.is_free(number, run, self.machine.now()))
+        let is_removable = is_orphan && self.open.is_free(number, run, self.machine.now());
+        machine::sometimes!("the last close makes an orphan removable", if is_removable);
+        Some(number).filter(|_| is_removable)
     }
 
     /// Restores the holds of a client that has reconnected. Skips files that do not exist.
@@ -302,7 +306,9 @@ impl<M: Machine> MetadataServer<M> {
             return Err(too_many().into());
         }
         for &(number, count) in files {
-            if self.inode(number).await?.is_some() {
+            let is_known = self.inode(number).await?.is_some();
+            machine::sometimes!("a client reclaims a file that no longer exists", if !is_known);
+            if is_known {
                 account.check()?;
                 if !self.open.holds.reclaim(client, number, count) {
                     return Err(too_many().into());

@@ -92,6 +92,7 @@ impl Removed {
 impl StoredStripes {
     pub(super) fn check_not_removed(&self, file: FileId) -> Result<(), Box<Failure>> {
         if self.removed.borrow().files.contains(&file) {
+            machine::sometimes!("a request comes after the removal of its file");
             let text = format!("file {:016x} has been removed", file.0);
             return Err(Failure::new(FailureKind::Removed, text).into());
         }
@@ -227,7 +228,9 @@ impl<M: Machine> IoNode<M> {
         if create {
             match self.machine.disks()[disk].create(name, &label.encode()).await {
                 Ok(object) => return Ok(Some(self.stripes.insert(name, label, disk, &object))),
-                Err(error) if matches!(*error, machine::Error::Exists { .. }) => {}
+                Err(error) if matches!(*error, machine::Error::Exists { .. }) => {
+                    machine::sometimes!("a new stripe exists on the disk");
+                }
                 Err(error) => return Err(error.into()),
             }
         }

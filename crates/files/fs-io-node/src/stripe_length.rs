@@ -67,7 +67,9 @@ impl StripeLength {
     /// bytes up to `dirty_end`.
     pub(super) fn fall_back(&self, dirty_end: u64) {
         let going = self.going.borrow().iter().copied().max().unwrap_or(0);
-        self.bytes.set(self.on_disk.get().max(going).max(dirty_end));
+        let end = self.on_disk.get().max(going).max(dirty_end);
+        machine::sometimes!("a failed write shortens a stripe", if end < self.bytes.get());
+        self.bytes.set(end);
     }
 }
 

@@ -156,6 +156,7 @@ impl Teams {
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
         let (rank, team) = team.ok_or_else(|| {
+            machine::sometimes!("a member enters a barrier of a lost team");
             let text = "the team no longer exists: its coordinator was restarted, or lost this member";
             Failure::new(FailureKind::NoTeam, text)
         })?;
@@ -192,12 +193,14 @@ impl Teams {
         self.forming.borrow_mut().retain(|_, team| {
             let keeps = !is_its(team);
             if !keeps {
+                machine::sometimes!("a client disconnects from a team that forms");
                 team.lose(client, FailureKind::NoTeam, "disconnected");
             }
             keeps
         });
         let its: Vec<Rc<Team>> = self.formed.borrow().values().filter(|team| is_its(team)).cloned().collect();
         for team in its {
+            machine::sometimes!("a client disconnects during a barrier of its team", if team.barriers.borrow().values().any(|barrier| !barrier.is_over()));
             team.lose(client, FailureKind::NoTeam, "disconnected");
             if team.members.borrow().is_empty() {
                 self.formed.borrow_mut().remove(&team.group);

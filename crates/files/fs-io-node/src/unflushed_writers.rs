@@ -116,7 +116,9 @@ impl Writers {
     pub(super) fn report(&self, account: &Rc<Account>) -> Result<(), Box<Failure>> {
         let client = account.client;
         let Some(failure) = self.failure_of(client) else { return Ok(()) };
-        self.failures.borrow_mut().remove(&client);
+        let mut failures = self.failures.borrow_mut();
+        machine::sometimes!("a failure is reported again because its answer may be lost", if !failures.contains_key(&client));
+        failures.remove(&client);
         let reported = ReportedFailure { failure: failure.clone(), account: account.clone() };
         self.reported.borrow_mut().insert(client, reported);
         Err(failure)
@@ -125,7 +127,9 @@ impl Writers {
     /// Fails with a failure that a flush for these clients must report, if there is one, and keeps it: each client's
     /// next flush fails, too.
     pub(super) fn check_all(&self, clients: &[NodeId]) -> Result<(), Box<Failure>> {
-        clients.iter().find_map(|&client| self.failure_of(client)).map_or(Ok(()), Err)
+        let failure = clients.iter().find_map(|&client| self.failure_of(client));
+        machine::sometimes!("a flush for a team finds a failed write of another member", if failure.is_some());
+        failure.map_or(Ok(()), Err)
     }
 
     /// Records that the client has got the answer to its last flush: otherwise it would have repeated that flush.

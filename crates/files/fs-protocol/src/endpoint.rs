@@ -435,6 +435,8 @@ impl<M: Machine> Endpoint<M> {
             let failure = answer.as_ref().err().map(|error| error.counted_as());
             self.asked.served(call.operation, call.class, machine.now().since(call.asked), failure);
             call.mailbox.put(call.token, answer);
+        } else {
+            machine::sometimes!("a late answer is ignored");
         }
     }
 

@@ -106,6 +106,7 @@ impl<M: Machine> WaitTimeouts<M> {
                 [_, true] => "accepted any data",
                 _ => continue,
             };
+            machine::sometimes!("an I/O node gives up a silent client");
             let why = format!("it has not {does_not} for {} with requests in flight", self.limit);
             self.machine.net().give_up(peer, &why);
         }

@@ -56,6 +56,7 @@ impl Records<'_> {
         let mut inode = self.inode(number)?;
         self.check_contents(&inode, after)?;
         let format = format_of(&inode);
+        machine::sometimes!("two appends are in flight", if inode.reserved > 0);
         let offset = inode.reserve(bytes, after).ok_or(TreeRefusal::FileTooLarge)?;
         self.raise_format(format, &inode)?;
         self.put_inode(&inode)?;

@@ -78,6 +78,7 @@ impl WriteFailures {
     /// `before_call` is the number of failures reported before the call.
     pub(super) fn report(&self, cursor: &Reported, before_call: u64) -> Result<()> {
         let outcome = self.check_since(before_call);
+        machine::sometimes!("two calls report the same failed write", if outcome.is_err() && cursor.0.get() > before_call);
         cursor.0.set(self.noted.get());
         self.reported.set(self.noted.get());
         outcome

@@ -188,7 +188,10 @@ impl<M: Machine> PageCache<M> {
         let file = self.inner.client.numbered(file).await?;
         // Another task may have opened the file during the wait.
         match self.inner.files.known(number) {
-            Some(known) => Ok(PagedFile::new(self.inner.clone(), known)),
+            Some(known) => {
+                machine::sometimes!("another task opens the same file during an open");
+                Ok(PagedFile::new(self.inner.clone(), known))
+            }
             None => self.inner.enter(file),
         }
     }
@@ -217,6 +220,7 @@ impl<M: Machine> PageCache<M> {
         let Some(known) = self.inner.files.known(file) else { return };
         let unwritten = self.inner.table.borrow().unwritten(known.number, true);
         if !known.writes.is_empty() || !unwritten.is_empty() {
+            machine::sometimes!("a client discards unsent writes with its lock");
             known.failures.note(Err(failure));
         }
         self.inner.forget_unsent(&known);

@@ -203,6 +203,7 @@ impl<M: Machine> PagedFile<M> {
             let some = self.read_some(at, extent.end() - at).await?;
             // A concurrent truncation has shortened the file.
             if some.is_empty() {
+                machine::sometimes!("a truncation ends a read of several pages");
                 break;
             }
             at += some.len();
@@ -416,7 +417,10 @@ impl<M: Machine> PagedFile<M> {
             self.file.writes.none().await;
             let pending = self.cache.table.borrow().pending(last);
             match pending {
-                Some(settled) => settled.wait().await,
+                Some(settled) => {
+                    machine::sometimes!("a truncation waits for the transfer of its last page");
+                    settled.wait().await;
+                }
                 None => break,
             }
         }

@@ -336,7 +336,9 @@ impl PageTable {
         let stale = std::mem::take(&mut page.stale);
         page.background = None;
         match outcome {
-            Ok(_) if stale => {}
+            Ok(_) if stale => {
+                machine::sometimes!("a read page is out of date on arrival");
+            }
             Ok(data) => {
                 let bytes = data.len();
                 let written: Vec<(u64, Payload)> = page.slices(&page.valid);
@@ -383,6 +385,7 @@ impl PageTable {
         self.pending_writes -= 1;
         self.pending_write_bytes -= page.buffer.len();
         let leaving = std::mem::take(&mut page.leaving);
+        machine::sometimes!("a failed write belongs to a forgotten page", if outcome.is_err() && page.forgotten);
         // A forgotten page has nothing left to write.
         if let Err(error) = outcome
             && !page.forgotten

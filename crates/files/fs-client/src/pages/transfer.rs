@@ -56,7 +56,10 @@ impl<M: Machine> Inner<M> {
                     return Ok(PinnedPage { cache: self.clone(), place });
                 }
                 EvictionResult::Later => self.wait_for_room().await,
-                EvictionResult::Never(error) => return Err(error),
+                EvictionResult::Never(error) => {
+                    machine::sometimes!("a page cache is full of pages that cannot be written");
+                    return Err(error);
+                }
             }
         }
     }
@@ -239,6 +242,7 @@ impl<M: Machine> Inner<M> {
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
         file.failures.note(outcome.clone());
         if outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Fenced)) {
+            machine::sometimes!("a client discards writes after a fence");
             // Others have locked the file: do not retry.
             self.forget_unsent(&file);
         }

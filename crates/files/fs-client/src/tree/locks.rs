@@ -200,6 +200,7 @@ impl<M: Machine> Tree<M> {
                     if let LockAnswer::DoneAfter { ended, .. } = answer
                         && let Err(error) = self.fence(ended).await
                     {
+                        machine::sometimes!("a lock is given up because a fence failed");
                         // Without the fence the lock is useless. If the release fails, the lock ends with the lease.
                         let _ = self.ask_lock_once(number, owner, range, LockStep::Release, false).await;
                         locks.set(number, owner, range, None);
@@ -216,6 +217,7 @@ impl<M: Machine> Tree<M> {
                 }
                 Ok(LockAnswer::Held { lock, .. }) => return Ok(Some(lock)),
                 Ok(LockAnswer::Lost) => {
+                    machine::sometimes!("a lock request finds its lease lost");
                     self.claim().await?;
                     if step == LockStep::Release && !self.has_locks(number, owner) {
                         locks.lost.borrow_mut().remove(&(number, owner));
@@ -224,12 +226,16 @@ impl<M: Machine> Tree<M> {
                 }
                 Ok(LockAnswer::TooMany) => return Err(TreeRefusal::Busy.into()),
                 Ok(LockAnswer::NotYet) => {
+                    machine::sometimes!("a lock waits for the grace period of the metadata server");
                     drop(turn);
                     let next = self.machine().now() + ASK_AGAIN;
                     self.machine().sleep_until(next).await;
                 }
                 // Retry: lock requests are idempotent.
-                Err(error) if error.is_restart() && !was_gone => was_gone = true,
+                Err(error) if error.is_restart() && !was_gone => {
+                    machine::sometimes!("a lock request is retried after a disconnect");
+                    was_gone = true;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -266,6 +272,8 @@ impl<M: Machine> Tree<M> {
         let lease = self.inner.locks.lease.get();
         if self.ask_about_locks(lease, None).await? == LockAnswer::Lost {
             let _turn = self.inner.locks.turn.take().await;
+            machine::sometimes!("a renewal finds the lease lost");
+            machine::sometimes!("another task reclaims the locks during a renewal", if self.inner.locks.lease.get() != lease);
             // Another task may have reclaimed the locks during the wait.
             if self.inner.locks.lease.get() == lease {
                 self.claim().await?;
@@ -289,6 +297,8 @@ impl<M: Machine> Tree<M> {
                 matches!(answer, LockAnswer::Done { .. })
             };
             has_some |= is_given;
+            machine::sometimes!("a client reclaims a lock", if is_given);
+            machine::sometimes!("a client loses a lock", if !is_given);
             if !is_given {
                 locks.lose(number, owner);
                 let lost = Error::LocksLost { number, metadata_server: self.metadata_server() };
@@ -312,6 +322,7 @@ impl<M: Machine> Tree<M> {
         if leases.is_empty() {
             return Ok(());
         }
+        machine::sometimes!("a client fences expired leases");
         self.cache().client().have_all(&Request::Fence { leases: leases.clone() }).await?;
         let mut fenced = fenced.borrow_mut();
         if fenced.len() > FENCED_MAX {

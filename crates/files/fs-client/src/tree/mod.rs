@@ -313,6 +313,7 @@ impl<M: Machine> Tree<M> {
         let outcome = self.ask_once(operation, hold).await;
         match (outcome, again) {
             (Err(error), Some(operation)) if error.is_restart() => {
+                machine::sometimes!("an operation on names is repeated after a disconnect");
                 self.reclaim_open_files().await?;
                 self.ask_once(operation, hold).await
             }

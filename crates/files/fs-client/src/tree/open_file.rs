@@ -152,6 +152,7 @@ impl<M: Machine> Tree<M> {
         let number = inode.number;
         let opened = self.open_held(inode, used, had_other_writers).await;
         if opened.is_err() {
+            machine::sometimes!("a file is released because it cannot be opened");
             // Report the first failure.
             let _ = self.release_file(number, used).await;
         }
@@ -196,7 +197,10 @@ impl<M: Machine> Tree<M> {
         let number = inode.number;
         let known = self.inner.states.borrow().get(&number).map(|state| state.inode.borrow().version);
         match known {
-            Some(known) if inode.version < known => self.inode(TreeOperation::Get { number }).await,
+            Some(known) if inode.version < known => {
+                machine::sometimes!("an open receives an older inode than another operation");
+                self.inode(TreeOperation::Get { number }).await
+            }
             _ => Ok(inode),
         }
     }
@@ -287,6 +291,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let (bytes, end) = (data.len(), offset + data.len());
         self.paged.write(offset, data).await?;
         // A concurrent truncation may have shortened the file.
+        machine::sometimes!("a truncation shortens the file during a write", if self.paged.bytes() < end);
         let end = end.min(self.paged.bytes());
         self.state.written_end.set(self.state.written_end.get().max(end));
         self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
@@ -327,6 +332,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let machine = self.tree.machine();
         let (mut size, mut since, mut pause) = (self.known().size, machine.now(), ASK_AGAIN);
         while size < offset && machine.now().since(since) < LEASE {
+            machine::sometimes!("an append waits for an earlier append");
             machine.sleep_until(machine.now() + pause).await;
             pause = ASK_AGAIN_MOST.min(pause + pause);
             let now = self.attributes().await?.size;
@@ -429,7 +435,10 @@ impl<M: Machine> OpenTreeFile<M> {
             Ordering::Equal => {}
             // This member has received a later version since, or the metadata server has lost the version that this
             // member knows.
-            Ordering::Less => drop(self.attributes().await?),
+            Ordering::Less => {
+                machine::sometimes!("the message of the first member is older than the known inode");
+                drop(self.attributes().await?);
+            }
         }
         Ok(MessageOfFirst { version, run })
     }
@@ -460,6 +469,7 @@ impl<M: Machine> OpenTreeFile<M> {
     fn note_given_up(&self) {
         let given_up = self.paged.given_up();
         if self.state.given_up.replace(given_up) != given_up {
+            machine::sometimes!("discarded writes shorten the known length");
             self.state.cut(self.paged.bytes());
         }
     }
@@ -529,6 +539,7 @@ impl<M: Machine> OpenTreeFile<M> {
             }
             Ok(None) => Ok(()),
             Err(error) => {
+                machine::sometimes!("a failed report of writes stays for the next report");
                 self.state.written_end.set(self.state.written_end.get().max(reported_end));
                 self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
                 self.state.written_at.set(self.state.written_at.get().or(Some(time)));

@@ -92,7 +92,10 @@ impl<M: Machine> Tree<M> {
         };
         match outcome {
             // Ignore the error: the client reports its open files again when the metadata server is back.
-            Err(error) if error.is_restart() => Ok(()),
+            Err(error) if error.is_restart() => {
+                machine::sometimes!("a close is cut off by a disconnect");
+                Ok(())
+            }
             outcome => outcome,
         }
     }
@@ -108,6 +111,7 @@ impl<M: Machine> Tree<M> {
         match self.request_close(Request::CloseFile { number, used, written: Some(written) }).await {
             // The report may not have arrived, so report the writes again.
             Err(error) if error.is_restart() => {
+                machine::sometimes!("writes are reported again after a close without an answer");
                 self.inode(TreeOperation::Wrote { number, written }).await.map(Some)
             }
             answer => answer?.map(|answer| self.inode_of(answer)).transpose(),
@@ -151,9 +155,11 @@ impl<M: Machine> Tree<M> {
         let _turn = holds.reporting.take().await;
         while holds.reported_at.get() != self.disconnects() {
             let disconnects = self.disconnects();
+            machine::sometimes!("open files are reported again during an open", if !holds.asked.is_empty());
             // Wait for requests in flight: the files that they open must be in the report.
             holds.asked.none().await;
             self.report_holds(&holds.all()).await?;
+            machine::sometimes!("a disconnect comes during a report of open files", if disconnects != self.disconnects());
             holds.reported_at.set(disconnects);
         }
         Ok(())

@@ -126,6 +126,8 @@ impl<M: Machine> Tree<M> {
         let sure =
             orphans.iter().filter(|orphan| orphan.crashes == crashes && !self.inner.holds.has(orphan.number));
         let numbers: Vec<FileNumber> = sure.map(|orphan| orphan.number).collect();
+        machine::sometimes!("an orphan stays because the metadata server may have restarted", if orphans.iter().any(|orphan| orphan.crashes != crashes));
+        machine::sometimes!("an orphan stays because this client opened it again", if orphans.iter().any(|orphan| self.inner.holds.has(orphan.number)));
         if numbers.is_empty() {
             return Ok(0);
         }
@@ -139,6 +141,7 @@ impl<M: Machine> Tree<M> {
         match self.perform(TreeOperation::Forget { numbers: numbers.clone(), disks }).await? {
             TreeAnswer::Forgotten(forgotten) => {
                 let forgotten: BTreeSet<_> = forgotten.into_iter().collect();
+                machine::sometimes!("an orphan stays because a disk did not remove its contents", if forgotten.len() < numbers.len());
                 let (reached, left) =
                     (Rc::new(reached), numbers.iter().filter(|number| !forgotten.contains(number)));
                 self.inner.partly_gone.borrow_mut().extend(left.map(|&number| (number, reached.clone())));

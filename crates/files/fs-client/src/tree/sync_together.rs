@@ -34,7 +34,10 @@ impl<M: Machine> OpenTreeFile<M> {
         let flushed = match (sent, entered) {
             (Ok(()), Ok(runs)) if turn.is_first() => self.sync_for_all(turn, &runs).await,
             (Ok(()), Ok(runs)) if mark.is_flushed_with(runs[0]) => Ok(Vec::new()),
-            (Ok(()), Ok(_)) => self.flush_to_media().await.map(|()| Vec::new()),
+            (Ok(()), Ok(_)) => {
+                machine::sometimes!("a member flushes on its own in a collective sync");
+                self.flush_to_media().await.map(|()| Vec::new())
+            }
             (sent, entered) => sent.and(entered.map(|_| Vec::new())),
         };
         let entered = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
@@ -45,6 +48,7 @@ impl<M: Machine> OpenTreeFile<M> {
                 self.synced_by_first(turn, mark, changes, &messages[0]).await
             }
             (Ok(_), Err(error)) => {
+                machine::sometimes!("a collective sync fails at another member");
                 // Report this member's losses now. Writes that the first member could not flush remain recorded as
                 // unflushed.
                 self.flush_to_media().await.and(Err(error))
@@ -79,6 +83,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return Ok(());
         }
         let message = self.adopt_message_of_first(message).await?;
+        machine::sometimes!("a file changes during a collective sync", if self.known().version != message.version);
         if self.known().version == message.version {
             self.paged().note_flushed_by_other(mark);
         }

@@ -42,6 +42,7 @@ impl<M: Machine> Blocks<M> {
                 return PinnedBlock { blocks: self, place };
             }
             if self.cache.borrow_mut().make_room() {
+                machine::sometimes!("a request waits for the memory of evicted blocks");
                 // Replies in flight can still hold the memory of evicted blocks. Wait for memory in FIFO order and keep
                 // it; otherwise later requests would overtake this one.
                 let buffer = self.buffers.take(stripe.block_bytes()).await;

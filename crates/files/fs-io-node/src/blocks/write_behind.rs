@@ -189,6 +189,7 @@ impl<M: Machine> Blocks<M> {
             stripe.length.begin_write(end);
             let written = self.write_run(stripe, offset, data).await;
             if written.is_err() {
+                machine::sometimes!("a write with gaps fails, and is repeated without them");
                 // The disk may have no space for the bytes between the runs.
                 begin(&runs);
             }
@@ -233,6 +234,7 @@ impl<M: Machine> Blocks<M> {
                 }
                 block.written.clone()
             };
+            machine::sometimes!("two writes of a block are ready for the disk");
             written.wait().await;
         }
     }
@@ -243,6 +245,7 @@ impl<M: Machine> Blocks<M> {
         let block = cache.block(place);
         let start = block.key.block * stripe.block_bytes();
         stripe.losses.note(range.clone(), failure);
+        machine::sometimes!("a block is written again while its earlier write fails", if !block.dirty.is_empty());
         for again in block.lose(&(range.start - start..range.end - start)).ranges() {
             stripe.losses.clear(&(start + again.start..start + again.end));
         }
