@@ -78,7 +78,7 @@ sim: program ## Simulate the reports' patterns by all methods, with records of 8
 	$(STARFISH) simulate --pattern all --method all --record 8192 --seed $(SEED)
 
 seeds: tools ## Test the file system with random seeds until Ctrl-C, and shrink failures [FROM=0]
-	cargo run $(CARGO_FLAGS) --release -p seeds -- --from $(FROM)
+	cargo run $(CARGO_FLAGS) --release -p seeds --features marks -- --from $(FROM)
 
 bench: program ## Measure this computer: against a bare stripe, with modelled disks, and as in the thesis on PDIOL
 	$(STARFISH) bench

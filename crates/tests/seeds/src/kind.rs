@@ -9,7 +9,8 @@ use std::sync::Once;
 use clap::ValueEnum;
 use promises::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
-use crate::run::{BrokenLaw, run};
+use crate::coverage::{Hit, RunCoverage};
+use crate::run::{BrokenLaw, observe};
 use crate::schedule::Schedule;
 use crate::testbed::drawn_testbed;
 
@@ -35,7 +36,14 @@ impl Kind {
     /// # Errors
     /// If the run fails, with the place in the code if an assertion failed.
     pub fn run(self, seed: u64) -> Result<(), BrokenLaw> {
-        errors_of_panics(|| match self {
+        self.run_covered(seed).0
+    }
+
+    /// Runs a seed as [`run`](Self::run) does, and also returns its coverage. After a panic, only the marks are known.
+    pub fn run_covered(self, seed: u64) -> (Result<(), BrokenLaw>, RunCoverage) {
+        let mut coverage = RunCoverage::default();
+        machine::marks::take();
+        let outcome = errors_of_panics(|| match self {
             Kind::Operations => {
                 operations_of_a_seed(&drawn_testbed(seed), seed);
                 Ok(())
@@ -48,8 +56,14 @@ impl Kind {
                 requests_of_a_seed(&drawn_testbed(seed), seed);
                 Ok(())
             }
-            Kind::Schedules => run(&Schedule::drawn(seed)),
-        })
+            Kind::Schedules => {
+                let observed = observe(&Schedule::drawn(seed), None);
+                coverage = observed.coverage;
+                observed.outcome
+            }
+        });
+        coverage.hits.extend(machine::marks::take().into_iter().map(Hit::Mark));
+        (outcome, coverage)
     }
 }
 

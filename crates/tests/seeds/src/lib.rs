@@ -14,13 +14,19 @@
 //! - `contents.rs`, `names.rs`: histories of files and of directories, against which a run is checked
 //! - `planted.rs`: bugs that the program `planted` puts into the code, to show which of them the schedules find
 //! - `sweep.rs`: many runs on all processors, with their failures in groups
+//! - `coverage.rs`: rare places that runs reach, and faults that last during operations; `marks.rs`: marks of places
+//!   in the sources; `kind_names.rs`: names of faults and operations; `coverage_page.rs`, `sweep_log.rs`: reports
 //!
 //! The operations and requests themselves are in the crate `promises`.
 
 mod contents;
+mod coverage;
+mod coverage_page;
 mod crashing_nodes;
 mod draw;
 mod kind;
+mod kind_names;
+mod marks;
 pub mod metadata_server_crashes;
 mod names;
 pub mod planted;
@@ -28,10 +34,16 @@ mod run;
 mod schedule;
 mod shrink;
 mod sweep;
+mod sweep_log;
 mod testbed;
 
+pub use coverage::{CoverageCounts, Hit, RunCoverage, marks_line};
+pub use coverage_page::coverage_page;
 pub use kind::{Kind, errors_of_panics};
+pub use kind_names::{FAULTS, OPERATIONS, Role};
+pub use marks::marks;
 pub use run::{BrokenLaw, RunResult, observe, run};
 pub use schedule::{ClientOperation, CollectiveAccess, Fault, FileTarget, Schedule, TimedFault};
 pub use shrink::shrink;
 pub use sweep::{Counts, FailureGroup, Failures, Sweep};
+pub use sweep_log::SweepLog;

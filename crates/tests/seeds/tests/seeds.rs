@@ -75,6 +75,7 @@ fn the_program_runs_the_named_kinds_and_prints_a_summary() {
         .output()
         .expect("it starts");
     let printed = String::from_utf8_lossy(&run.stdout);
-    let is_summary = printed.starts_with("6 runs in ") && printed.ends_with(" 0 failed\n");
+    let summary = printed.lines().last().unwrap_or_default();
+    let is_summary = summary.starts_with("6 runs in ") && summary.ends_with(" 0 failed");
     assert!(run.status.success() && is_summary, "{printed}");
 }

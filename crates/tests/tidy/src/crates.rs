@@ -36,7 +36,7 @@
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
 //!   fuzz, prerequisites            nothing of ours; tests only depend on them
 //!   promises                       fs; its tests also sim, real, experiment, node
-//!   seeds                          promises, sim and fs; nothing depends on it
+//!   seeds                          promises, page, sim and fs; nothing depends on it
 //!   starfish (crates/command/cli)  anything; nothing depends on it
 //!   python                         the crates with Python bindings; nothing depends on it
 //! ```
@@ -208,7 +208,10 @@ const ARROWS: [(&str, &[&str]); 52] = [
     ("prerequisites", &[]),
     ("placement", &[]),
     ("replacement", &[]),
-    ("seeds", &["description", "fs", "interruption", "layout", "machine", "namespace", "promises", "sim"]),
+    (
+        "seeds",
+        &["description", "fs", "interruption", "layout", "machine", "namespace", "page", "promises", "sim"],
+    ),
     ("promises", &["fs", "layout", "machine", "namespace", "trace"]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "layout", "namespace", "node", "plan", "tlv", FEATURES]),

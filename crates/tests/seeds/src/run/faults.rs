@@ -42,6 +42,7 @@ impl World {
         let clients: Vec<SimMachine> =
             self.clients.borrow().iter().map(|(machine, _)| machine.clone()).collect();
         self.note_fault(self.checker.now());
+        self.note_overlaps(fault);
         let io_node = |io_node: u64| (io_node % self.nodes.count()) as usize;
         let client = |client: u64| (client % clients.len() as u64) as usize;
         let add = |cell: &Cell<u32>, count: u64| cell.set(cell.get() + count as u32);

@@ -14,6 +14,7 @@
 
 mod check;
 mod collectives;
+mod covering;
 mod faults;
 mod locks;
 mod name_changes;
@@ -33,11 +34,13 @@ use sim::conformance::{end_after, metadata_costs};
 use sim::{Layout, SimMachine, Simulation, TaskOrder};
 
 use crate::contents::{EventTime, History, NEVER};
+use crate::coverage::RunCoverage;
 use crate::crashing_nodes::CrashingNodes;
 use crate::draw::Draw;
 use crate::names::PossibleNames;
 use crate::schedule::{Fault, SHARED, Schedule};
 use crate::testbed::{BLOCK, drawn_settings, machine_of, make_room};
+use covering::Overlaps;
 use process::Process;
 
 /// Longest time that an operation may take after the last fault has ended: some leases.
@@ -94,6 +97,7 @@ struct World {
     locks: RefCell<Vec<Held>>,
     broken: RefCell<Option<BrokenLaw>>,
     working: InFlight,
+    overlaps: Overlaps,
     log: Option<fn(&str)>,
 }
 
@@ -147,6 +151,8 @@ pub struct RunResult {
     pub digest: u64,
     /// The broken law, if any.
     pub outcome: Result<(), BrokenLaw>,
+    /// Injected faults, and the operations that they overlapped. Without marks.
+    pub coverage: RunCoverage,
 }
 
 /// Runs a schedule, and calls `log` with a line for each operation and each fault.
@@ -171,6 +177,8 @@ pub fn observe(schedule: &Schedule, log: Option<fn(&str)>) -> RunResult {
     let (checker, clients) = (checker.clone(), clients.to_vec());
     let io_nodes = simulation.io_nodes().to_vec();
     let schedule = schedule.clone();
+    let coverage = Rc::new(RefCell::new(RunCoverage::default()));
+    let covered = coverage.clone();
     let test = async move {
         let nodes = CrashingNodes::start(io_nodes, io_node_settings(&schedule));
         let world = Rc::new(World::new(schedule, nodes, clients, checker, log));
@@ -178,6 +186,7 @@ pub fn observe(schedule: &Schedule, log: Option<fn(&str)>) -> RunResult {
         (0..world.schedule.clients.len()).for_each(|client| world.start_process(client, 0));
         world.start_faults(None);
         world.working.none().await;
+        covered.replace(world.overlaps.coverage());
         world.heal().await;
         if world.broken.borrow().is_none() {
             world.check_all().await?;
@@ -191,7 +200,7 @@ pub fn observe(schedule: &Schedule, log: Option<fn(&str)>) -> RunResult {
         Ok(Ok(Some(broken))) => Err(broken),
         Ok(Ok(None)) => Ok(()),
     };
-    RunResult { digest: simulation.digest(), outcome }
+    RunResult { digest: simulation.digest(), outcome, coverage: coverage.take() }
 }
 
 fn base_of(schedule: &Schedule) -> Configuration {
@@ -388,6 +397,7 @@ impl World {
             locks: RefCell::default(),
             broken: RefCell::default(),
             working: InFlight::new(),
+            overlaps: Overlaps::default(),
             log,
         }
     }
@@ -414,6 +424,7 @@ impl World {
     /// Creates the shared files and the directories of the clients, and persists them.
     async fn set_up(&self) -> Result<(), String> {
         let tree = self.tree().await?;
+        self.overlaps.set_metadata_server(tree.metadata_server());
         for client in 0..self.schedule.clients.len() {
             let (at, new) = (at(&directory_of(client)), NewInode::Directory);
             let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };

@@ -160,6 +160,7 @@ impl Process {
             };
             let work = async {
                 self.world.log(|| format!("client {client} begins {operation:?}"));
+                let _running = self.world.note_operation(client, operation);
                 let is_done = self.perform(operation).await.is_ok();
                 self.world.log(|| format!("client {client} ends {operation:?}: {is_done}"));
                 false
