@@ -10,7 +10,8 @@
 //! - `kind.rs`: kinds of runs; `draw.rs`: pseudorandom numbers from a seed
 //! - `testbed.rs`: simulated machines of the runs; `crashing_nodes.rs`: I/O nodes that crash and restart
 //! - `metadata_server_crashes.rs`: clients with open files when the metadata server, or all I/O nodes, crash
-//! - `schedule.rs`: programs of clients and faults, as values; `run`: their runs; `shrink.rs`: small ones that fail
+//! - `schedule.rs`: programs of clients and faults, as values; `focus.rs`: schedules that aim at rare places; `run`:
+//!   their runs; `shrink.rs`: small ones that fail
 //! - `contents.rs`, `names.rs`: histories of files and of directories, against which a run is checked
 //! - `planted.rs`: bugs that the program `planted` puts into the code, to show which of them the schedules find
 //! - `sweep.rs`: many runs on all processors, with their failures in groups
@@ -24,6 +25,7 @@ mod coverage;
 mod coverage_page;
 mod crashing_nodes;
 mod draw;
+mod focus;
 mod kind;
 mod kind_names;
 mod marks;

@@ -11,7 +11,7 @@ pub(crate) const SHARED: u64 = 2;
 pub(crate) const NAMES: u64 = 3;
 
 /// Maximum length in bytes of a write, and of a file where it is drawn.
-const BYTES: u64 = 9 * 512;
+pub(crate) const BYTES: u64 = 9 * 512;
 
 /// Complete description of a run: the same schedule gives the same run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,7 +223,7 @@ impl Fault {
 }
 
 /// Draws a time in microseconds below 2^`bits`: each order of magnitude is equally probable.
-fn drawn_time(draw: &mut Draw, bits: u64) -> u64 {
+pub(crate) fn drawn_time(draw: &mut Draw, bits: u64) -> u64 {
     let most = 1 << (1 + draw.below(bits));
     draw.below(most)
 }
@@ -231,8 +231,7 @@ fn drawn_time(draw: &mut Draw, bits: u64) -> u64 {
 impl Schedule {
     /// Draws a schedule. A run has a drawn half of the kinds of operations and a third of those of faults, so that each
     /// pair of kinds often occurs without the others.
-    pub fn drawn(seed: u64) -> Schedule {
-        let mut draw = Draw::of(seed);
+    pub(crate) fn drawn_evenly(seed: u64, draw: &mut Draw) -> Schedule {
         let io_nodes = 1 + draw.below(4);
         let most = draw.one_of(&[1, 2, 2, 3, 6]);
         let clients = 1 + draw.below(most);
@@ -248,14 +247,14 @@ impl Schedule {
             while program.len() < length {
                 let kind = draw.below(ClientOperation::KINDS);
                 if is_possible[kind as usize] || kind < 3 {
-                    program.push(ClientOperation::drawn(kind, &mut draw, &style));
+                    program.push(ClientOperation::drawn(kind, draw, &style));
                 }
             }
             program
         });
         let mut programs: Vec<Vec<ClientOperation>> = programs.collect();
         let collectives: Vec<CollectiveAccess> =
-            (0..draw.one_of(&[0, 0, 1, 3])).map(|_| CollectiveAccess::drawn(&mut draw)).collect();
+            (0..draw.one_of(&[0, 0, 1, 3])).map(|_| CollectiveAccess::drawn(draw)).collect();
         for program in &mut programs {
             let mut place = 0;
             for index in 0..collectives.len() {
@@ -274,12 +273,8 @@ impl Schedule {
                 let client = draw.below(clients) as usize;
                 let during = (draw.below(2) == 0)
                     .then(|| (client, draw.below(programs[client].len() as u64) as usize));
-                let at = drawn_time(&mut draw, if during.is_some() { 16 } else { 22 });
-                faults.push(TimedFault {
-                    during,
-                    at,
-                    fault: Fault::drawn(kind, &mut draw, io_nodes, clients),
-                });
+                let at = drawn_time(draw, if during.is_some() { 16 } else { 22 });
+                faults.push(TimedFault { during, at, fault: Fault::drawn(kind, draw, io_nodes, clients) });
             }
         }
         Schedule {
