@@ -46,9 +46,11 @@ impl Schedule {
             // Writes wait for room in the cache of an I/O node while its disk does not respond.
             self.cache_blocks = 4;
         }
-        for operation in self.clients.iter_mut().flatten() {
-            if !matches!(operation, ClientOperation::Together(_)) && draw.below(8) > 0 {
-                *operation = focus.operation(draw).unwrap_or(*operation);
+        for program in &mut self.clients {
+            for (index, operation) in (0..).zip(program) {
+                if !matches!(operation, ClientOperation::Together(_)) && draw.below(8) > 0 {
+                    *operation = focus.operation(index, draw).unwrap_or(*operation);
+                }
             }
         }
         let count = 2 + draw.below(3);
@@ -92,12 +94,15 @@ impl Focus {
         }
     }
 
-    /// Draws an operation, or returns `None` if every kind is equally useful.
-    fn operation(self, draw: &mut Draw) -> Option<ClientOperation> {
+    /// Draws the operation with an index in a program, or returns `None` if every kind is equally useful.
+    fn operation(self, index: u64, draw: &mut Draw) -> Option<ClientOperation> {
         let (offset, bytes) = (draw.below(BYTES), 1 + draw.below(BYTES));
         let shared = FileTarget::Shared(0);
         let name = draw.below(NAMES - 1);
         let own = draw.one_of(&[FileTarget::Own(name), FileTarget::Own(name), FileTarget::Unnamed]);
+        if matches!(self, Focus::Removals) && draw.below(2) == 0 {
+            return Some(removal_step(index, offset, bytes));
+        }
         Some(match (self, draw.below(10)) {
             (Focus::Locks, 0..=2) => ClientOperation::Lock(0, offset, bytes, draw.below(4) > 0),
             (Focus::Locks, 3..=5) => ClientOperation::Write(shared, offset, bytes),
@@ -143,5 +148,19 @@ impl Focus {
             (Focus::Collectives, _) => Fault::BlockToIoNode(client, io_node, long),
             (Focus::RepeatedFaults, _) => return None,
         })
+    }
+}
+
+/// Returns a step of the sequence that creates, writes, closes and removes a private file.
+fn removal_step(index: u64, offset: u64, bytes: u64) -> ClientOperation {
+    const STEPS: u64 = 5;
+    let name = index / STEPS % (NAMES - 1);
+    let file = FileTarget::Own(name);
+    match index % STEPS {
+        0 => ClientOperation::Make(name),
+        1 => ClientOperation::Write(file, 0, BYTES),
+        2 => ClientOperation::Write(file, offset, bytes),
+        3 => ClientOperation::Close(file),
+        _ => ClientOperation::Remove(name),
     }
 }
