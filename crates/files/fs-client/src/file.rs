@@ -5,7 +5,7 @@
 //! all its block requests have.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
@@ -190,7 +190,7 @@ impl<M: Machine> File<M> {
     /// Returns true if an I/O node disconnected since it accepted some of this client's unflushed writes, so that they
     /// may be lost.
     pub(super) fn may_have_lost(&self) -> bool {
-        self.inner.writes.may_have_lost(self.client.disconnects())
+        self.inner.writes.may_have_lost(|node| self.client.disconnects_of(node))
     }
 
     /// Returns true if a flush has writes to flush, as far as known, or losses to report.
@@ -272,12 +272,11 @@ impl<M: Machine> File<M> {
         request_to: impl Fn(NodeId) -> Option<Request>,
     ) -> Result<()> {
         // Take the stamp before the request: it may miss writes accepted later.
-        let (written, disconnects) =
-            (self.client.inner.unflushed.durability.last(), self.client.disconnects());
+        let written = self.client.inner.unflushed.durability.last();
         let writes = &self.inner.writes;
         // Record each answer as it arrives: during the wait for other nodes, a later incarnation may answer another
         // request.
-        let on_answer = |node, answer: &Answer| {
+        let on_answer = |node, disconnects, answer: &Answer| {
             if let Ok((reply, _)) = answer
                 && let Ok(run) = run_of(node, reply)
             {
@@ -299,21 +298,28 @@ impl<M: Machine> File<M> {
     }
 
     /// Records that an incarnation of an I/O node accepted data of its stripes among `stripes`, which are now
-    /// unflushed. `disconnects` is the client's disconnect count when it made the request.
+    /// unflushed. `disconnects` is the node's disconnect count when the request was sent.
     pub(super) fn note_accepted(&self, node: NodeId, run: u64, disconnects: u64, stripes: &[u32]) {
         let here = stripes.iter().copied().filter(|&stripe| self.home_of(stripe) == node);
         self.inner.writes.note_accepted(node, run, disconnects, here);
     }
 
-    /// Sends requests to the I/O nodes of the file and returns the incarnation of each node that answers.
+    /// Sends requests to the I/O nodes of the file. Returns the incarnation of each node that answers, with the node's
+    /// disconnect count when the request was sent.
     pub(super) async fn runs_of_homes(
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
-    ) -> Vec<(NodeId, Result<u64>)> {
-        let answers = self.answers_of_homes(request_to).await;
-        let run =
-            |(node, answer): (NodeId, Answer)| (node, answer.and_then(|(reply, _)| run_of(node, &reply)));
-        answers.into_iter().map(run).collect()
+    ) -> Vec<(NodeId, Result<(u64, u64)>)> {
+        let sent_at = RefCell::new(BTreeMap::new());
+        let on_answer = |node, disconnects, _: &Answer| {
+            sent_at.borrow_mut().insert(node, disconnects);
+        };
+        let answers = self.ask_homes_with(request_to, on_answer).await.into_iter();
+        let sent_at = sent_at.take();
+        let run = |(node, answer): (NodeId, Answer)| {
+            (node, answer.and_then(|(reply, _)| Ok((run_of(node, &reply)?, sent_at[&node]))))
+        };
+        answers.map(run).collect()
     }
 
     /// Makes a request. If an I/O node restarted, opens the file again and retries once.
@@ -338,14 +344,14 @@ impl<M: Machine> File<M> {
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
     ) -> Vec<(NodeId, Answer)> {
-        self.ask_homes_with(request_to, |_, _| {}).await
+        self.ask_homes_with(request_to, |_, _, _| {}).await
     }
 
     /// Sends requests to the I/O nodes that have a stripe, and passes each answer to the callback as it arrives.
     async fn ask_homes_with(
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
-        on_answer: impl Fn(NodeId, &Answer),
+        on_answer: impl Fn(NodeId, u64, &Answer),
     ) -> Vec<(NodeId, Answer)> {
         let homes = self.inner.homes.borrow().clone();
         let request_to = |index| {
@@ -406,8 +412,7 @@ impl<M: Machine> File<M> {
         let part = self.block_request(Extent::new(offset, data.len()))?;
         let BlockRequest { stripe, stripe_offset: offset, .. } = part;
         let ask = async || self.send_block(class(), lease, (stripe, offset), data.clone()).await;
-        let disconnects = self.client.disconnects();
-        let answer = self.ask_for_block(ask).await?;
+        let (disconnects, answer) = self.ask_for_block(ask).await?;
         self.take_written(stripe, disconnects, answer)?;
         self.note_end(end);
         Ok(())
@@ -467,7 +472,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Makes a request for part of one block, and retries it once if the I/O node restarted.
-    async fn ask_for_block(&self, ask: impl AsyncFnMut() -> Answer) -> Answer {
+    async fn ask_for_block<T>(&self, ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         let machine = self.client.inner.endpoint.machine();
         machine.compute(Work::BuildRequest).await;
         let answer = self.retry_once(ask).await;
@@ -477,13 +482,14 @@ impl<M: Machine> File<M> {
 
     /// Sends data within one block of a stripe. `lease`, if any, is the lease of the locks that protected the write. If
     /// the stripe is not known to be open, the same request opens or creates it, even if another request is about to.
+    /// Returns the answer, with the disconnect count of the I/O node when the request was sent.
     async fn send_block(
         &self,
         class: Class,
         lease: Option<u64>,
         (stripe, offset): (u32, u64),
         data: Payload,
-    ) -> Answer {
+    ) -> Result<(u64, (Reply, Payload))> {
         let (file, node, attachments) = (self.inner.file, self.home_of(stripe), self.attachments());
         let may_be_new = || {
             attachments.is_wanted(stripe, true)
@@ -501,11 +507,12 @@ impl<M: Machine> File<M> {
             }
         };
         let request = Request::Write(BlockWrite { lease, attach, ..BlockWrite::new(file, stripe, offset) });
+        let disconnects = self.client.disconnects_of(node);
         let answer = self.client.inner.endpoint.call_in(class, node, request, data).await?;
         if is_made_here {
             attachments.set_made(stripe);
         }
-        Ok(answer)
+        Ok((disconnects, answer))
     }
 
     /// Returns the lease of this client's locks on the file, if any.
@@ -528,7 +535,7 @@ impl<M: Machine> File<M> {
         Ok(data)
     }
 
-    /// Records an accepted write of a block. `disconnects` is the client's disconnect count when it made the request.
+    /// Records an accepted write of a block. `disconnects` is the I/O node's disconnect count when the request was sent.
     fn take_written(&self, stripe: u32, disconnects: u64, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.home_of(stripe);
         self.note_accepted(node, run_of(node, &reply)?, disconnects, &[stripe]);
@@ -608,8 +615,6 @@ struct FileRequest<'a, M: Machine> {
     at: u64,
     /// The memory, open to the I/O nodes, if they are to fetch the data of a write.
     opened: Option<OpenMemory<'a, M>>,
-    /// Disconnect count of all nodes before the request.
-    disconnects: u64,
     under_way: BlockRequestsInFlight,
 }
 
@@ -619,6 +624,8 @@ pub(super) struct BlockRequestsInFlight {
     mailbox: Rc<Mailbox>,
     /// The requests; a token is an index here.
     parts: Vec<BlockRequest>,
+    /// For each token, the disconnect count of the I/O node when the request was sent.
+    disconnects: Vec<u64>,
 }
 
 impl<'a, M: Machine> FileRequest<'a, M> {
@@ -627,13 +634,13 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         let under_way = inner.left_over.borrow_mut().pop().unwrap_or_default();
         let fetched = access != Access::Read && inner.settings.memget_writes;
         let opened = fetched.then(|| inner.open_for_request(memory));
-        let disconnects = file.client.disconnects();
-        FileRequest { file, access, extent, memory, at, opened, disconnects, under_way }
+        FileRequest { file, access, extent, memory, at, opened, under_way }
     }
 
     async fn carry_out(&mut self) -> Result<()> {
         let per_disk = self.file.client.inner.settings.outstanding_per_disk as u64;
         self.find_firsts(per_disk);
+        self.under_way.disconnects.resize(self.under_way.parts.len(), 0);
         let (mut begun, mut left, mut outcome) = (0, self.under_way.parts.len(), Ok(()));
         while left > 0 {
             let token = if begun < self.under_way.parts.len() {
@@ -643,7 +650,8 @@ impl<'a, M: Machine> FileRequest<'a, M> {
                 let (token, answer) = self.under_way.mailbox.next().await;
                 let answered = self.under_way.parts[token];
                 // Handle the answer at once instead of keeping it across an await: an answer is large.
-                if let Err(error) = answer.and_then(|reply| self.take_in(answered, reply)) {
+                let disconnects = self.under_way.disconnects[token];
+                if let Err(error) = answer.and_then(|reply| self.take_in(answered, disconnects, reply)) {
                     outcome = outcome.and(Err(error));
                 }
                 self.machine().compute(Work::HandleReply).await;
@@ -687,10 +695,11 @@ impl<'a, M: Machine> FileRequest<'a, M> {
 
     /// Sends one of the requests. Completes when the request has left.
     #[inline]
-    fn ask(&self, token: usize) -> impl Future<Output = ()> {
+    fn ask(&mut self, token: usize) -> impl Future<Output = ()> {
         let part = self.under_way.parts[token];
         let (request, data) = self.request(part);
         let node = self.file.home_of(part.stripe);
+        self.under_way.disconnects[token] = self.file.client.disconnects_of(node);
         self.file.client.inner.endpoint.begin(node, request, data, &self.under_way.mailbox, token)
     }
 
@@ -716,9 +725,9 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         (Request::Write(BlockWrite { fetch, until, ..BlockWrite::new(file, stripe, offset) }), data)
     }
 
-    fn take_in(&self, part: BlockRequest, answer: (Reply, Payload)) -> Result<()> {
+    fn take_in(&self, part: BlockRequest, disconnects: u64, answer: (Reply, Payload)) -> Result<()> {
         if self.access != Access::Read {
-            return self.file.take_written(part.stripe, self.disconnects, answer);
+            return self.file.take_written(part.stripe, disconnects, answer);
         }
         let data = self.file.take_read(part.stripe, part.bytes, answer)?;
         self.memory.place(self.memory_offset(part), &data);

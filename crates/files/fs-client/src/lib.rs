@@ -322,21 +322,24 @@ impl<M: Machine> Client<M> {
     /// Sends requests to all I/O nodes at once and waits for all answers. `request_to` returns the request for the node
     /// of an index, or `None` to skip it.
     async fn ask_all(&self, request_to: impl Fn(usize) -> Option<Request>) -> Vec<(NodeId, Answer)> {
-        self.ask_each(request_to, |_, _| {}).await
+        self.ask_each(request_to, |_, _, _| {}).await
     }
 
-    /// Does the same as [`ask_all`](Self::ask_all), and passes each answer to the callback as it arrives.
+    /// Does the same as [`ask_all`](Self::ask_all), and passes each answer to the callback as it arrives, with the
+    /// disconnect count of its node when the request was sent.
     async fn ask_each(
         &self,
         request_to: impl Fn(usize) -> Option<Request>,
-        on_answer: impl Fn(NodeId, &Answer),
+        on_answer: impl Fn(NodeId, u64, &Answer),
     ) -> Vec<(NodeId, Answer)> {
         let inner = &self.inner;
         let mailbox = Mailbox::new();
         let mut answers: Vec<Option<(NodeId, Answer)>> = Vec::new();
-        let (mut asked, mut span) = (0, None);
+        let (mut asked, mut disconnects, mut span) = (0, Vec::new(), None);
         for (index, &node) in inner.io_nodes.iter().enumerate() {
             answers.push(None);
+            // Count now: an earlier request may have waited while this node was restarted.
+            disconnects.push(self.disconnects_of(node));
             if let Some(request) = request_to(index) {
                 // One span suffices: all requests are of one kind.
                 span.get_or_insert_with(|| inner.endpoint.machine().notes().span(request.spans().ask, || []));
@@ -346,7 +349,7 @@ impl<M: Machine> Client<M> {
         }
         for _ in 0..asked {
             let (index, answer) = mailbox.next().await;
-            on_answer(inner.io_nodes[index], &answer);
+            on_answer(inner.io_nodes[index], disconnects[index], &answer);
             answers[index] = Some((inner.io_nodes[index], answer));
         }
         drop(span);

@@ -209,7 +209,7 @@ impl<M: Machine> File<M> {
             Err(error) => (Vec::new(), Err(error)),
         };
         let SelectedOperation { direction, selection, memory, settings, .. } = *operation;
-        let (accepted, disconnects) = (RefCell::new(Vec::new()), self.client.disconnects());
+        let accepted = RefCell::new(Vec::new());
         let attempt = async |fits: &Result<()>| {
             let send = async |id| {
                 fits.clone()?;
@@ -237,7 +237,7 @@ impl<M: Machine> File<M> {
             }
         };
         if direction == Direction::Write && !settings.to_media {
-            for (node, run, stripes) in accepted.take() {
+            for (node, run, disconnects, stripes) in accepted.take() {
                 self.note_accepted(node, run, disconnects, &stripes);
             }
         }
@@ -259,13 +259,14 @@ impl<M: Machine> File<M> {
     }
 
     /// Sends each I/O node that has a stripe its part of the selection, even if empty, so that the node knows that
-    /// nothing more follows. Returns each node that accepted it, the node's incarnation and the stripes.
+    /// nothing more follows. Returns each node that accepted it, its incarnation,
+    /// its disconnect count when the request was sent, and the stripes.
     async fn send_selection(
         &self,
         direction: Direction,
         memory: MemoryId,
         parts: &[Part],
-    ) -> Result<Vec<(NodeId, u64, Vec<u32>)>> {
+    ) -> Result<Vec<(NodeId, u64, u64, Vec<u32>)>> {
         let touched = self.attach_selected(direction, parts).await?;
         let endpoint = &self.client.inner.endpoint;
         endpoint.machine().compute(Work::DealEntries { entries: parts.len() as u64 }).await;
@@ -283,16 +284,18 @@ impl<M: Machine> File<M> {
             for part in here {
                 let (stripes, file) = (part.stripes.clone(), self.id());
                 let request = Request::Select(Box::new(Selecting { memory, file, parts: count, part }));
-                endpoint.begin(node, request, Payload::empty(), &mailbox, asked.len()).await;
-                asked.push((node, stripes));
+                let (token, disconnects) = (asked.len(), self.client.disconnects_of(node));
+                asked.push((node, disconnects, stripes));
+                endpoint.begin(node, request, Payload::empty(), &mailbox, token).await;
             }
         }
         let (mut accepted_by, mut outcome) = (Vec::new(), Ok(()));
         for _ in 0..asked.len() {
             let (token, answer) = mailbox.next().await;
-            let (node, stripes) = (asked[token].0, mem::take(&mut asked[token].1));
+            let (node, disconnects, ref mut stripes) = asked[token];
+            let stripes = mem::take(stripes);
             match answer.and_then(|(reply, _)| run_of(node, &reply)) {
-                Ok(run) => accepted_by.push((node, run, stripes)),
+                Ok(run) => accepted_by.push((node, run, disconnects, stripes)),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
@@ -358,8 +361,7 @@ impl<M: Machine> File<M> {
             let parts = [part];
             self.retry_once(async || {
                 let touched = self.attach_selected(direction, &parts).await?.remove(0);
-                let (opened, disconnects) =
-                    (self.client.inner.open_for_request(memory), self.client.disconnects());
+                let opened = self.client.inner.open_for_request(memory);
                 let rejecting = match lease {
                     Some(_) => self.nodes_that_can(Features::LOCKED_SELECTIONS, &touched).await,
                     None => BTreeSet::new(),
@@ -374,11 +376,11 @@ impl<M: Machine> File<M> {
                 };
                 let runs = self.runs_of_homes(request).await;
                 for (node, run) in &runs {
-                    if let Ok(run) = run
+                    if let Ok((run, disconnects)) = run
                         && direction == Direction::Write
                         && !settings.to_media
                     {
-                        self.note_accepted(*node, *run, disconnects, &touched);
+                        self.note_accepted(*node, *run, *disconnects, &touched);
                     }
                 }
                 joint_outcome(runs.into_iter().map(|(_, run)| run))

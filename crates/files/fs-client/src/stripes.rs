@@ -229,10 +229,10 @@ impl<M: Machine> Client<M> {
     pub async fn flush_own(&self) -> Result<()> {
         let (unflushed, mut failures) = (&self.inner.unflushed, Vec::new());
         // Take the stamp before the request: it may miss writes accepted later.
-        let (written, disconnects) = (unflushed.durability.last(), self.disconnects());
+        let written = unflushed.durability.last();
         // Record each answer as it arrives: during the wait for other nodes, a later incarnation may answer another
         // request.
-        let on_answer = |node, answer: &Answer| {
+        let on_answer = |node, disconnects, answer: &Answer| {
             // A reply without an incarnation is from a node that has closed unflushed files, or that never restarts.
             if let Ok((Reply::Accepted { run }, _)) = answer {
                 unflushed.durability.note_incarnation(node, *run, disconnects);
@@ -380,7 +380,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Returns the stripes that an extent touches, each once.
-    pub(super) fn stripes_of(&self, extent: Extent) -> impl Iterator<Item = u32> + use<M> {
+    pub(super) fn stripes_of(&self, extent: Extent) -> impl Iterator<Item = u32> + Clone + use<M> {
         // Consecutive blocks lie on consecutive stripes.
         let striping = self.striping();
         striping.requests(extent).take(striping.stripe_count() as usize).map(|block| block.stripe)
@@ -405,22 +405,27 @@ impl<M: Machine> File<M> {
 
     /// Opens stripes, unless they are known to be open or absent; creates missing ones with `create`. Fails if a stripe
     /// that had been created is missing.
-    pub(super) async fn attach(&self, stripes: impl Iterator<Item = u32>, create: bool) -> Result<()> {
+    pub(super) async fn attach(
+        &self,
+        stripes: impl Iterator<Item = u32> + Clone,
+        create: bool,
+    ) -> Result<()> {
         let attachments = self.attachments();
-        let mut wanted = stripes.filter(|&stripe| attachments.is_wanted(stripe, create)).peekable();
-        if wanted.peek().is_none() {
-            return Ok(());
-        }
-        let (stored, new): (BTreeSet<u32>, BTreeSet<u32>) =
-            wanted.partition(|&stripe| attachments.is_stored(stripe));
-        // Never create a stripe again that was created once: it would be empty.
-        self.attach_unknown(stored.clone(), false).await?;
-        self.attach_unknown(new, create).await?;
-        match stored.into_iter().find(|&stripe| !attachments.is_attached(stripe)) {
-            None => Ok(()),
-            Some(index) => {
+        // Check again after the queries: another task may have reset stripes to unknown during the wait.
+        loop {
+            let mut wanted =
+                stripes.clone().filter(|&stripe| attachments.is_wanted(stripe, create)).peekable();
+            if wanted.peek().is_none() {
+                return Ok(());
+            }
+            let (stored, new): (BTreeSet<u32>, BTreeSet<u32>) =
+                wanted.partition(|&stripe| attachments.is_stored(stripe));
+            // Never create a stripe again that was created once: it would be empty.
+            self.attach_unknown(stored.clone(), false).await?;
+            self.attach_unknown(new, create).await?;
+            if let Some(index) = stored.into_iter().find(|&stripe| !attachments.is_attached(stripe)) {
                 let (name, count) = (self.name().to_owned(), self.striping().stripe_count());
-                Err(Error::MissingStripe { name, index, count }.into())
+                return Err(Error::MissingStripe { name, index, count }.into());
             }
         }
     }
@@ -589,13 +594,12 @@ impl<M: Machine> File<M> {
                 let stripes: Vec<(u32, u64)> = at(node).map(length).collect();
                 (!stripes.is_empty()).then_some(Request::Resize { file: self.id(), stripes })
             };
-            let disconnects = self.client.disconnects();
             let runs = self.runs_of_homes(request).await;
             for (node, run) in &runs {
-                if let Ok(run) = run {
+                if let Ok((run, disconnects)) = run {
                     // Stripes beyond the new end need a flush, too: otherwise their truncated data would reappear after
                     // a crash.
-                    self.note_accepted(*node, *run, disconnects, &attached);
+                    self.note_accepted(*node, *run, *disconnects, &attached);
                 }
             }
             joint_outcome(runs.into_iter().map(|(_, run)| run))

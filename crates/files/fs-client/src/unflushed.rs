@@ -145,8 +145,8 @@ impl UnflushedFiles {
 }
 
 impl FileWrites {
-    /// Records that an incarnation of an I/O node accepted data of these stripes. `disconnects` is the disconnect count
-    /// at the time of the request.
+    /// Records that an incarnation of an I/O node accepted data of these stripes. `disconnects` is the disconnect
+    /// count of that node when the request was sent.
     pub(super) fn note_accepted(
         &self,
         node: NodeId,
@@ -177,13 +177,13 @@ impl FileWrites {
         !self.settled().is_nothing()
     }
 
-    /// Returns true if an accepted write may be lost. `disconnects` is the present disconnect count.
-    pub(super) fn may_have_lost(&self, disconnects: u64) -> bool {
-        self.stripes.borrow().may_have_lost(&self.files.durability, disconnects)
+    /// Returns true if an accepted write may be lost. `disconnects_of` returns the present disconnect count of a node.
+    pub(super) fn may_have_lost(&self, disconnects_of: impl Fn(NodeId) -> u64) -> bool {
+        self.stripes.borrow().may_have_lost(&self.files.durability, disconnects_of)
     }
 
     /// Records that an incarnation of an I/O node has flushed stripes, with their accepted writes up to a number.
-    /// `disconnects` is the disconnect count at the time of the request.
+    /// `disconnects` is the disconnect count of that node when the request was sent.
     pub(super) fn note_flushed(
         &self,
         stripes: &BTreeSet<u32>,

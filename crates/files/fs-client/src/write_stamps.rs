@@ -56,7 +56,7 @@ struct Incarnations {
     known: Vec<(u64, u64)>,
     /// Number of incarnations so far.
     count: u64,
-    /// The largest disconnect count at the time of a request that an incarnation has answered.
+    /// The largest disconnect count of the node when a request was sent that an incarnation has answered.
     last_disconnects: u64,
 }
 
@@ -105,14 +105,14 @@ impl Durability {
         self.last.get()
     }
 
-    /// Records that an incarnation of an I/O node answered a request. `disconnects` is the disconnect count at the time
-    /// of the request.
+    /// Records that an incarnation of an I/O node answered a request. `disconnects` is the disconnect count of that
+    /// node when the request was sent.
     pub(super) fn note_incarnation(&self, node: NodeId, run: u64, disconnects: u64) {
         self.nodes.borrow_mut().entry(node).or_default().note_incarnation(run, disconnects);
     }
 
     /// Records that an incarnation of an I/O node accepted a write, and returns the write's stamp. `disconnects` is the
-    /// disconnect count at the time of the request.
+    /// disconnect count of that node when the request was sent.
     pub(super) fn accepted(&self, node: NodeId, run: u64, disconnects: u64) -> WriteStamp {
         self.note_incarnation(node, run, disconnects);
         self.last.set(self.last.get() + 1);
@@ -272,9 +272,14 @@ impl<K: Copy + Ord> Unflushed<K> {
         !self.lost.is_empty()
     }
 
-    /// Returns true if an accepted write may be lost. `disconnects` is the present disconnect count.
-    pub(super) fn may_have_lost(&self, durability: &Durability, disconnects: u64) -> bool {
-        self.has_lost() || self.last.values().any(|&stamp| durability.is_doubtful(stamp, disconnects))
+    /// Returns true if an accepted write may be lost. `disconnects_of` returns the present disconnect count of a node.
+    pub(super) fn may_have_lost(
+        &self,
+        durability: &Durability,
+        disconnects_of: impl Fn(NodeId) -> u64,
+    ) -> bool {
+        let is_doubtful = |&stamp: &WriteStamp| durability.is_doubtful(stamp, disconnects_of(stamp.node));
+        self.has_lost() || self.last.values().any(is_doubtful)
     }
 
     /// Returns the I/O nodes with unreported losses, which stay unreported.
@@ -407,13 +412,13 @@ mod tests {
     fn a_write_before_a_disconnect_may_be_lost_until_the_node_answers() {
         let durability = Durability::default();
         let unflushed = written(&durability, &[7]);
-        assert!(!unflushed.may_have_lost(&durability, 0) && unflushed.may_have_lost(&durability, 1));
+        assert!(!unflushed.may_have_lost(&durability, |_| 0) && unflushed.may_have_lost(&durability, |_| 1));
         durability.note_incarnation(NODE, 7, 0);
-        assert!(unflushed.may_have_lost(&durability, 1), "that was asked before");
+        assert!(unflushed.may_have_lost(&durability, |_| 1), "that was asked before");
         durability.note_incarnation(NODE, 7, 1);
-        assert!(!unflushed.may_have_lost(&durability, 1));
+        assert!(!unflushed.may_have_lost(&durability, |_| 1));
         durability.note_incarnation(NODE, 8, 1);
-        assert!(unflushed.may_have_lost(&durability, 1));
+        assert!(unflushed.may_have_lost(&durability, |_| 1));
     }
 
     #[test]

@@ -435,6 +435,12 @@ impl<M: Machine> PagedFile<M> {
         Ok(cut)
     }
 
+    /// Waits until no truncation is in progress. A truncation discards unsent writes before the I/O nodes truncate their
+    /// stripes: until then they have older data.
+    pub(crate) async fn truncations_ended(&self) {
+        self.file.cuts.none().await;
+    }
+
     /// Returns the first offset from `offset` on that may be data and not a hole; `None` if only a hole follows up to
     /// the end of the file.
     pub async fn next_data(&self, offset: u64) -> Result<Option<u64>> {

@@ -369,6 +369,7 @@ impl<M: Machine> OpenTreeFile<M> {
         settings: SelectedSettings,
     ) -> Result<u64> {
         let fits = self.flush().await;
+        self.paged.truncations_ended().await;
         let operation = SelectedOperation::read(selection, memory, settings);
         let file = self.paged.file();
         let query_attributes =
