@@ -193,15 +193,18 @@ impl<M: Machine> Tree<M> {
     }
 
     /// Returns the inode, or asks for it again if a concurrent operation of this client has received a later version.
-    async fn newest(&self, inode: Inode) -> Result<Inode> {
-        let number = inode.number;
-        let known = self.inner.states.borrow().get(&number).map(|state| state.inode.borrow().version);
-        match known {
-            Some(known) if inode.version < known => {
-                machine::sometimes!("an open receives an older inode than another operation");
-                self.inode(TreeOperation::Get { number }).await
+    async fn newest(&self, mut inode: Inode) -> Result<Inode> {
+        let (number, mut asked_after) = (inode.number, None);
+        loop {
+            let known = self.inner.states.borrow().get(&number).map(|state| state.inode.borrow().version);
+            // If the metadata server answers with an older version than the one that this client knew when it asked,
+            // the server has lost that version in a crash.
+            if known.is_none_or(|known| inode.version >= known) || asked_after == known {
+                return Ok(inode);
             }
-            _ => Ok(inode),
+            machine::sometimes!("an operation receives an older inode than another operation");
+            asked_after = known;
+            inode = self.inode(TreeOperation::Get { number }).await?;
         }
     }
 
@@ -276,8 +279,15 @@ impl<M: Machine> OpenTreeFile<M> {
     pub async fn attributes(&self) -> Result<Inode> {
         self.note_given_up();
         let inode = self.tree.inode(TreeOperation::Get { number: self.number() }).await?;
-        self.tree.note_inode(&self.state, &self.paged, inode);
+        self.note_newest(inode).await?;
         Ok(self.known())
+    }
+
+    /// Records the inode in an answer, or a later one if another operation of this client has received that.
+    async fn note_newest(&self, inode: Inode) -> Result<()> {
+        let inode = self.tree.newest(inode).await?;
+        self.tree.note_inode(&self.state, &self.paged, inode);
+        Ok(())
     }
 
     /// Writes `data` at `offset`, extending the file if necessary. On completion the data are in the page cache.
@@ -315,7 +325,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let (number, bytes, after) = (self.number(), data.len(), self.state.unknown_end());
         let offset = match self.tree.perform(TreeOperation::Append { number, bytes, after }).await? {
             TreeAnswer::Appended { offset, inode } => {
-                self.tree.note_inode(&self.state, &self.paged, inode);
+                self.note_newest(inode).await?;
                 offset
             }
             _ => return Err(unexpected(self.tree.metadata_server())),
@@ -344,13 +354,15 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 
     /// Updates the inode after a change of contents by this client: the version after the known one is its own.
-    fn take_own(&self, inode: Inode) {
-        if inode.version != self.state.inode.borrow().version.wrapping_add(RUN_STEP) {
-            return self.tree.note_inode(&self.state, &self.paged, inode);
+    async fn take_own(&self, inode: Inode) -> Result<()> {
+        let known = self.state.inode.borrow().version;
+        if inode.version != known.wrapping_add(RUN_STEP) {
+            return self.note_newest(inode).await;
         }
         self.paged.set_bytes(inode.size);
         self.paged.file().note_stored_stripes(inode.stored_stripes, inode.size == 0);
         self.state.inode.replace(inode);
+        Ok(())
     }
 
     /// Reads the selection into `memory`, together with the other members of a team in their turn, or alone. The
@@ -432,7 +444,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return Err(unexpected(metadata_server));
         }
         match version.cmp(&known) {
-            Ordering::Greater => self.tree.note_inode(&self.state, &self.paged, inode),
+            Ordering::Greater => self.note_newest(inode).await?,
             Ordering::Equal => {}
             // This member has received a later version since, or the metadata server has lost the version that this
             // member knows.
@@ -454,6 +466,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.paged.file().look_for_stored(end).await?;
         let written = self.written(end, bytes).await;
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
+        let inode = self.tree.newest(inode).await?;
         let bytes = inode.size;
         self.paged.file().note_counted(end);
         self.state.inode.replace(inode);
@@ -495,7 +508,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let Some(unreported) = self.take_unreported(sent_end).await else { return Ok(()) };
         let (number, written) = (self.number(), unreported.written);
         let answer = self.tree.inode(TreeOperation::Wrote { number, written }).await;
-        self.note_answer(unreported, answer.map(Some))
+        self.note_answer(unreported, answer.map(Some)).await
     }
 
     /// Closes the file and reports sent writes that the metadata server does not know of, in one message.
@@ -506,7 +519,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return self.tree.release_file(self.number(), self.used).await;
         };
         let answer = self.tree.close_written(self.number(), self.used, unreported.written).await;
-        self.note_answer(unreported, answer)
+        self.note_answer(unreported, answer).await
     }
 
     /// Returns the report of sent writes, if there are any. Unsent writes are reported later, and the reported size
@@ -529,14 +542,13 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// Records a report's result. The answer is the resulting inode, or `None` if the file is removed. After a failure,
     /// another handle on the file reports the writes.
-    fn note_answer(&self, unreported: UnreportedWrites, answer: Result<Option<Inode>>) -> Result<()> {
+    async fn note_answer(&self, unreported: UnreportedWrites, answer: Result<Option<Inode>>) -> Result<()> {
         let UnreportedWrites { time, written: WrittenContents { end, bytes, .. } } = unreported;
         let reported_end = self.state.reported_end.take();
         match answer {
             Ok(Some(inode)) => {
                 self.paged.file().note_counted(end);
-                self.take_own(inode);
-                Ok(())
+                self.take_own(inode).await
             }
             Ok(None) => Ok(()),
             Err(error) => {
@@ -616,7 +628,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.flush_shared().await?;
         let written = self.written(end, 0).await;
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
-        self.take_own(inode);
+        self.take_own(inode).await?;
         Ok(())
     }
 
@@ -650,9 +662,9 @@ impl<M: Machine> OpenTreeFile<M> {
         match changes.size {
             Some(bytes) => {
                 self.paged.file().note_counted(bytes);
-                self.take_own(inode);
+                self.take_own(inode).await?;
             }
-            None => self.tree.note_inode(&self.state, &self.paged, inode),
+            None => self.note_newest(inode).await?,
         }
         Ok(self.known())
     }
