@@ -61,11 +61,6 @@ impl WriteFailures {
         self.check_since(cursor.before_call())
     }
 
-    /// Returns the number of failures until now.
-    pub(super) fn count(&self) -> u64 {
-        self.noted.get()
-    }
-
     /// Fails if the file has more than `reported` failures.
     pub(super) fn check_since(&self, reported: u64) -> Result<()> {
         if self.noted.get() <= reported {

@@ -255,11 +255,11 @@ impl<M: Machine> PageCache<M> {
     pub async fn finish(&self) -> Result<()> {
         let mut outcome = Ok(());
         for file in self.inner.files.all() {
-            let flushed = match file.stays_here() {
-                true => Ok(()),
-                false => self.inner.flush(&file, &file.failures.cursor(), FlushScope::Own).await,
-            };
-            outcome = outcome.and(flushed);
+            if !file.stays_here() {
+                let unreported = file.failures.cursor();
+                self.inner.flush(&file, FlushScope::Own).await;
+                outcome = outcome.and(file.failures.report(&unreported, unreported.before_call()));
+            }
             self.inner.release(&file);
         }
         outcome

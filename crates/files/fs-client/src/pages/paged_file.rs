@@ -364,9 +364,9 @@ impl<M: Machine> PagedFile<M> {
             self.write_page(page, range.start, part).await?;
         }
         if !self.cache.settings.write_behind && !self.file.stays_here() {
-            let before_call = self.reported.before_call();
+            let before_call = self.failures_before_call();
             self.cache.write_out(&self.file).await;
-            return self.file.failures.report(&self.reported, before_call);
+            return self.report_failures(before_call);
         }
         // Limit pages in flight to half the cache, and leave the other half to readers.
         while self.cache.table.borrow().pending_write_bytes() > self.cache.settings.bytes / 2 {
@@ -490,27 +490,41 @@ impl<M: Machine> PagedFile<M> {
     /// Blocks until all writes to the file are on stable storage, and reports failed writes that this handle has not
     /// reported. Retries failed pages. Sends nothing of a temporary file.
     pub async fn flush(&self) -> Result<()> {
-        if self.file.stays_here() {
-            return self.file.failures.report(&self.reported, self.reported.before_call());
+        let before_call = self.failures_before_call();
+        let flushed = self.flush_shared().await;
+        self.report_failures(before_call).and(flushed)
+    }
+
+    /// Flushes as [`flush`](Self::flush) does, but failures remain unreported.
+    pub(crate) async fn flush_shared(&self) -> Result<()> {
+        if !self.file.stays_here() {
+            self.cache.flush(&self.file, FlushScope::Own).await;
         }
-        self.cache.flush(&self.file, &self.reported, FlushScope::Own).await
+        self.file.failures.check(&self.reported)
     }
 
-    /// Flushes the file as [`flush`](Self::flush) does, including sent writes of the other members of a team. Fails if
-    /// a write of any member has failed.
+    /// Flushes the file as [`flush_shared`](Self::flush_shared) does, including sent writes of the other members of a
+    /// team. Fails if a write of any member has failed.
     pub(crate) async fn flush_for_team(&self, members: &[NodeId]) -> Result<()> {
-        self.cache.flush(&self.file, &self.reported, FlushScope::Team(members)).await
+        self.cache.flush(&self.file, FlushScope::Team(members)).await;
+        self.file.failures.check(&self.reported)
     }
 
-    /// Fails if a failure has occurred since there were `count` failures, after the flushes in progress.
-    pub(crate) async fn check_failures_since(&self, count: u64) -> Result<()> {
-        let _turn = self.file.flushing.take().await;
-        self.file.failures.check_since(count)
+    /// Returns the number of failures that this handle has reported, for a call that begins now.
+    pub(crate) fn failures_before_call(&self) -> u64 {
+        self.reported.before_call()
     }
 
-    /// Returns the number of failed writes and flushes of the file until now.
-    pub(crate) fn failure_count(&self) -> u64 {
-        self.file.failures.count()
+    /// Fails if the file has a failure that this handle had not reported when a call began, and marks it as reported. To
+    /// be called at the end of the call: until then the caller does not know of the failure, so other flushes must fail
+    /// with it, too.
+    pub(crate) fn report_failures(&self, before_call: u64) -> Result<()> {
+        self.file.failures.report(&self.reported, before_call)
+    }
+
+    /// Waits for the flushes in progress.
+    pub(crate) async fn flushes_ended(&self) {
+        drop(self.file.flushing.take().await);
     }
 
     /// Returns a snapshot of this client's sent and unflushed writes.
@@ -528,18 +542,18 @@ impl<M: Machine> PagedFile<M> {
     /// Blocks until the I/O nodes have accepted all writes to the file, and reports failed writes that this handle has
     /// not reported.
     pub async fn send(&self) -> Result<()> {
-        let before_call = self.reported.before_call();
+        let before_call = self.failures_before_call();
         self.write_out().await;
-        self.file.failures.report(&self.reported, before_call)
+        self.report_failures(before_call)
     }
 
     /// Reports writes that I/O nodes have accepted and lost before a flush, as well as failed writes, if this handle
     /// has not reported them. Flushes sent writes, even of a temporary file, only if an I/O node disconnected since it
     /// accepted them.
     pub async fn check_losses(&self) -> Result<()> {
-        let before_call = self.reported.before_call();
+        let before_call = self.failures_before_call();
         self.cache.look_for_losses(&self.file).await;
-        self.file.failures.report(&self.reported, before_call)
+        self.report_failures(before_call)
     }
 
     /// Sends as [`send`](Self::send) does, for a handle that several processes share: failures remain unreported.

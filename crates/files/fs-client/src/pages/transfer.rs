@@ -12,7 +12,6 @@ use layout::Extent;
 use machine::{Class, Machine, OperationInFlight, Payload, Permit};
 
 use super::Inner;
-use super::failures::Reported;
 use super::files::LogicalFile;
 use super::table::{EvictionResult, PageKey, PageSlot};
 use super::window::Bounds;
@@ -314,23 +313,15 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Flushes the writes of a scope to stable storage. Reports failures of this client and of the I/O nodes.
-    pub(super) async fn flush(
-        self: &Rc<Self>,
-        file: &Rc<LogicalFile<M>>,
-        reported: &Reported,
-        scope: FlushScope<'_>,
-    ) -> Result<()> {
-        let before_call = reported.before_call();
+    /// Flushes the writes of a scope to stable storage. Records failures of this client and of the I/O nodes.
+    pub(super) async fn flush(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, scope: FlushScope<'_>) {
         self.write_out(file).await;
         let begun = file.flushes.get();
-        let turn = file.flushing.take().await;
+        let _turn = file.flushing.take().await;
         // A flush that began during the wait has flushed the writes of this client.
         if file.flushes.get() == begun || !matches!(scope, FlushScope::Own) {
             self.flush_in_turn(file, scope).await;
         }
-        drop(turn);
-        file.failures.report(reported, before_call)
     }
 
     /// Flushes the writes of a scope to stable storage, and records a failure. The caller has the turn to flush.

@@ -367,10 +367,10 @@ impl<M: Machine> Tree<M> {
     /// Fails with the first failure, after all I/O nodes have flushed as much as they can. A write that failed earlier
     /// and that no handle has reported is a failure, too; the handles still report it.
     pub async fn sync(&self) -> Result<()> {
-        // Wait for removals first: removed contents need no flush, and must not make it fail.
-        self.contents_removed().await;
         let cache = &self.inner.cache;
         let before = cache.failures();
+        // Wait for removals first: removed contents need no flush, and must not make it fail.
+        self.contents_removed().await;
         let contents = cache.client().flush_own().await;
         let names = self.flush().await;
         contents.and(cache.check_failures(before).await).and(names)

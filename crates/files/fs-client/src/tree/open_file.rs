@@ -380,7 +380,20 @@ impl<M: Machine> OpenTreeFile<M> {
         memory: &Memory,
         settings: SelectedSettings,
     ) -> Result<u64> {
-        let fits = self.flush().await;
+        let before_call = self.paged.failures_before_call();
+        let read = self.read_selected_unreported(team, selection, memory, settings).await;
+        self.paged.report_failures(before_call).and(read)
+    }
+
+    /// Reads a selection as [`read_selected`](Self::read_selected) does, but failures of writes remain unreported.
+    async fn read_selected_unreported(
+        &self,
+        team: Option<&TeamTurn<'_, M>>,
+        selection: &Selection,
+        memory: &Memory,
+        settings: SelectedSettings,
+    ) -> Result<u64> {
+        let fits = self.flush_shared().await;
         self.paged.truncations_ended().await;
         let operation = SelectedOperation::read(selection, memory, settings);
         let file = self.paged.file();
@@ -404,11 +417,25 @@ impl<M: Machine> OpenTreeFile<M> {
         memory: &Memory,
         settings: SelectedSettings,
     ) -> Result<()> {
+        let before_call = self.paged.failures_before_call();
+        let written = self.write_selected_unreported(team, selection, memory, settings).await;
+        self.paged.report_failures(before_call).and(written)
+    }
+
+    /// Writes a selection as [`write_selected`](Self::write_selected) does, but failures of earlier writes remain
+    /// unreported.
+    async fn write_selected_unreported(
+        &self,
+        team: Option<&TeamTurn<'_, M>>,
+        selection: &Selection,
+        memory: &Memory,
+        settings: SelectedSettings,
+    ) -> Result<()> {
         // Take the lease now: the locks may end during the flush.
         let lease = self.paged.file().lease();
         let operation = SelectedOperation { lease, ..SelectedOperation::write(selection, memory, settings) };
         // Flush first: cached pages must not be written over this data later.
-        let fits = self.flush().await;
+        let fits = self.flush_shared().await;
         let publish_size = async |end| {
             if end == 0 {
                 return Ok(message_to_team(&self.inode(), None));
@@ -567,7 +594,9 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails with the first failed write that this handle has not reported.
     pub async fn flush(&self) -> Result<()> {
-        self.send_and_report(async || self.paged.send().await).await
+        let before_call = self.paged.failures_before_call();
+        let sent = self.flush_shared().await;
+        self.paged.report_failures(before_call).and(sent)
     }
 
     /// Flushes as [`flush`](Self::flush) does, for a process that shares the handle and may ignore errors, such as one
@@ -595,15 +624,16 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails as [`flush`](Self::flush) does, or if the flush to stable storage fails.
     pub async fn sync(&self) -> Result<()> {
+        let before_call = self.paged.failures_before_call();
         let flushed = self.flush_to_media().await;
         // Also after a failure: otherwise a later sync would report a loss of the namespace that is known now.
         let named = self.tree.flush_of(self.number()).await;
-        flushed.and(named)
+        self.paged.report_failures(before_call).and(flushed).and(named)
     }
 
-    /// Blocks until all writes are on stable storage and reported to the metadata server.
+    /// Blocks until all writes are on stable storage and reported to the metadata server. Failures remain unreported.
     pub(super) async fn flush_to_media(&self) -> Result<()> {
-        self.send_and_report(async || self.paged.flush().await).await
+        self.send_and_report(async || self.paged.flush_shared().await).await
     }
 
     /// Truncates the file to `bytes`, or extends it to that length with zeros.
@@ -675,8 +705,10 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Fails as [`flush`](Self::flush) does. The file is closed in any case.
     pub async fn close(self) -> Result<()> {
         let written_end = self.state.written_end.get();
-        let sent = self.paged.send().await;
+        let before_call = self.paged.failures_before_call();
+        let sent = self.paged.send_shared().await;
         let release_file = self.report_and_close(if sent.is_ok() { written_end } else { 0 }).await;
+        let sent = self.paged.report_failures(before_call).and(sent);
         let OpenTreeFile { tree, paged, state, .. } = self;
         let closed = paged.close().await;
         if state.handles.get() == 0 {

@@ -27,8 +27,15 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails as [`sync`](Self::sync) does, if any member fails.
     pub async fn sync_together(&self, turn: &TeamTurn<'_, M>) -> Result<()> {
-        let failures = self.paged().failure_count();
-        let sent = self.flush().await;
+        let before_call = self.paged().failures_before_call();
+        let synced = self.sync_together_unreported(turn).await;
+        // A flush by another thread may have got a failure of this member.
+        self.paged().flushes_ended().await;
+        self.paged().report_failures(before_call).and(synced)
+    }
+
+    async fn sync_together_unreported(&self, turn: &TeamTurn<'_, M>) -> Result<()> {
+        let sent = self.flush_shared().await;
         let (mark, changes) = (self.paged().unflushed(), self.tree().last_change());
         let entered = turn.gather(sent.as_ref().map(|()| mark.runs()).map_err(|error| &**error)).await;
         let flushed = match (sent, entered) {
@@ -42,11 +49,7 @@ impl<M: Machine> OpenTreeFile<M> {
         };
         let entered = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
         match (flushed, entered) {
-            (Ok(_), Ok(messages)) => {
-                // A flush by another thread may have got a failure of this member.
-                self.paged().check_failures_since(failures).await?;
-                self.synced_by_first(turn, mark, changes, &messages[0]).await
-            }
+            (Ok(_), Ok(messages)) => self.synced_by_first(turn, mark, changes, &messages[0]).await,
             (Ok(_), Err(error)) => {
                 machine::sometimes!("a collective sync fails at another member");
                 // Report this member's losses now. Writes that the first member could not flush remain recorded as
@@ -66,7 +69,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let inode = self.inode();
         match runs.iter().any(|&runs| runs > 0) {
             true => self.paged().flush_for_team(turn.members()).await?,
-            false => self.paged().flush().await?,
+            false => self.paged().flush_shared().await?,
         }
         let run = self.tree().flush_names(ReportedLosses::One(self.number())).await?;
         Ok(message_to_team(&inode, Some(run)))
