@@ -535,7 +535,8 @@ impl<M: Machine> File<M> {
         Ok(data)
     }
 
-    /// Records an accepted write of a block. `disconnects` is the I/O node's disconnect count when the request was sent.
+    /// Records an accepted write of a block. `disconnects` is the I/O node's disconnect count when the request was
+    /// sent.
     fn take_written(&self, stripe: u32, disconnects: u64, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.home_of(stripe);
         self.note_accepted(node, run_of(node, &reply)?, disconnects, &[stripe]);

@@ -435,8 +435,8 @@ impl<M: Machine> PagedFile<M> {
         Ok(cut)
     }
 
-    /// Waits until no truncation is in progress. A truncation discards unsent writes before the I/O nodes truncate their
-    /// stripes: until then they have older data.
+    /// Waits until no truncation is in progress. A truncation discards unsent writes before the I/O nodes truncate
+    /// their stripes: until then they have older data.
     pub(crate) async fn truncations_ended(&self) {
         self.file.cuts.none().await;
     }
@@ -515,9 +515,9 @@ impl<M: Machine> PagedFile<M> {
         self.reported.before_call()
     }
 
-    /// Fails if the file has a failure that this handle had not reported when a call began, and marks it as reported. To
-    /// be called at the end of the call: until then the caller does not know of the failure, so other flushes must fail
-    /// with it, too.
+    /// Fails if the file has a failure that this handle had not reported when a call began, and marks it as reported.
+    /// To be called at the end of the call: until then the caller does not know of the failure, so other flushes must
+    /// fail with it, too.
     pub(crate) fn report_failures(&self, before_call: u64) -> Result<()> {
         self.file.failures.report(&self.reported, before_call)
     }
