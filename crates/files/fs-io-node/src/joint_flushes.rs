@@ -97,6 +97,8 @@ pub(super) struct Member {
     pub(super) node: NodeId,
     /// Name of the member for people.
     pub(super) name: String,
+    /// Number of flushes that had begun when it joined: they do not include its writes.
+    flushes_before: u32,
     /// Part of its client's share, until the last flush with the member is complete.
     _membership: Rc<Share>,
 }
@@ -130,7 +132,7 @@ impl<M: Machine> Memberships<M> {
         let membership = self.memberships.try_take(client, 1).ok_or_else(|| {
             Failure::new(FailureKind::Io, format!("{client} is in too many jobs to join {job:?}: leave one"))
         })?;
-        let member = Member { node: client, name, _membership: Rc::new(membership) };
+        let member = Member { node: client, name, flushes_before: 0, _membership: Rc::new(membership) };
         loop {
             let job_members = self.of_job(&job, io_nodes)?;
             if job_members.flush.borrow().is_some() {
@@ -148,9 +150,12 @@ impl<M: Machine> Memberships<M> {
 
     /// Begins a flush that a member requests, unless a sufficient one has begun.
     pub(super) async fn gather(&self, client: NodeId, group: u64, wanted: FlushRequest) -> Served {
-        let job_members = self.of_member(client, group)?;
         let FlushRequest { flush, file, for_room } = wanted;
-        loop {
+        let job_members = loop {
+            // The client may have left while it waited.
+            let job_members = self.of_member(client, group)?;
+            // The client may have sent the request before it joined again.
+            let flush = flush.max(job_members.first_flush_of(client));
             let current = job_members.flush.borrow().clone();
             match current {
                 Some(current) if current.number >= flush && current.covers(file) => {
@@ -163,13 +168,13 @@ impl<M: Machine> Memberships<M> {
                 None if for_room => {
                     let until = job_members.run_out(client, self.machine.now())?;
                     if job_members.all_are_out() || self.machine.now() >= until {
-                        break;
+                        break job_members;
                     }
                     first_of(job_members.changed.wait(), self.machine.sleep_until(until)).await;
                 }
-                None => break,
+                None => break job_members,
             }
-        }
+        };
         let begun = job_members.begin(file, for_room, self.machine.now());
         if for_room {
             // Other members that wait for the flush find that it has begun.
@@ -288,20 +293,23 @@ impl JobMembers {
         self.members.borrow().iter().any(|member| member.node == client)
     }
 
+    /// Adds a member. A member may join again, because the answer to its first request was lost.
     fn add(&self, member: Member) -> Result<(), Box<Failure>> {
         let mut members = self.members.borrow_mut();
-        if members.iter().any(|other| other.node == member.node) {
-            return Err(
-                Failure::invalid(format!("{} is already a member of {}", member.node, self.job)).into()
-            );
-        }
+        members.retain(|other| other.node != member.node);
         if members.len() >= MEMBERS_MAX {
             return Err(Failure::invalid(format!("{} already has {MEMBERS_MAX} members", self.job)).into());
         }
         name::check(&member.name)
             .map_err(|why| Failure::invalid(format!("member name {:?}: {why}", member.name)))?;
-        members.push(member);
+        members.push(Member { flushes_before: self.flushes.get(), ..member });
         Ok(())
+    }
+
+    /// Returns the number of the first flush that includes writes of a member.
+    fn first_flush_of(&self, client: NodeId) -> u32 {
+        let members = self.members.borrow();
+        members.iter().find(|member| member.node == client).map_or(0, |member| member.flushes_before + 1)
     }
 
     async fn between_flushes(&self) {
@@ -433,7 +441,8 @@ mod tests {
         let shares = Shares::new(1, 0);
         for node in (0..3).map(NodeId) {
             let _membership = Rc::new(shares.try_take(node, 1).expect("its first"));
-            job_members.add(Member { node, name: format!("member {}", node.0), _membership }).expect("added");
+            let name = format!("member {}", node.0);
+            job_members.add(Member { node, name, flushes_before: 0, _membership }).expect("added");
         }
         let flush = job_members.begin(None, false, Instant::START);
         (job_members, flush)

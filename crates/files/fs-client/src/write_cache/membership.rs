@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use machine::{Machine, NodeId, Payload, Work};
+use machine::{Machine, NodeId, Payload, Permit, Permits, Work};
 
 use crate::error::{Error, Result};
 use crate::group_operation::{BarrierMembers, BarrierResult, failure_for_members, split_contribution};
@@ -37,6 +37,10 @@ pub(super) struct Membership<M: Machine> {
     job: String,
     member: String,
     group: Cell<u64>,
+    /// Number of times that this member has joined.
+    joins: Cell<u64>,
+    /// Permit that a task holds while it rejoins or leaves.
+    joining: Permits,
     machine: PhantomData<M>,
 }
 
@@ -45,7 +49,15 @@ impl<M: Machine> Membership<M> {
     pub(super) async fn begin(client: &Client<M>, job: &str, member: &str) -> Result<(Self, u32)> {
         let coordinator = client.coordinator();
         let (job, member) = (job.to_owned(), member.to_owned());
-        let membership = Membership { coordinator, job, member, group: Cell::new(0), machine: PhantomData };
+        let membership = Membership {
+            coordinator,
+            job,
+            member,
+            group: Cell::new(0),
+            joins: Cell::new(0),
+            joining: Permits::new(1),
+            machine: PhantomData,
+        };
         let flushes = membership.renew(client).await?;
         Ok((membership, flushes))
     }
@@ -57,10 +69,21 @@ impl<M: Machine> Membership<M> {
         match self.ask(client, request).await? {
             Reply::Joined { group, flushes } => {
                 self.group.set(group);
+                self.joins.set(self.joins.get() + 1);
                 Ok(flushes)
             }
             _ => Err(unexpected(self.coordinator)),
         }
+    }
+
+    /// Returns the number of times that this member has joined.
+    pub(super) fn joins(&self) -> u64 {
+        self.joins.get()
+    }
+
+    /// Blocks until no other task rejoins or leaves the job.
+    pub(super) async fn turn_to_join(&self) -> Permit {
+        self.joining.take().await
     }
 
     /// Returns the I/O node that keeps the list of members.

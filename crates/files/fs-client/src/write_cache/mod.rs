@@ -152,8 +152,10 @@ pub(super) struct Inner<M: Machine> {
 /// Progress of a group's flushes at one member.
 #[derive(Default)]
 struct Flushes {
-    /// Number of flushes that are over, successful or not, by the coordinator's count.
+    /// Number of flushes that are over, successful or not, by the coordinator's count. A new coordinator starts again.
     over: Cell<u32>,
+    /// Number of flushes in which this member has taken part.
+    taken_part: Cell<u64>,
     /// Flushes in which this member must take part, in order, each of all files or of one.
     due: RefCell<VecDeque<(u32, Option<FileId>)>>,
     /// True if a task is taking part in them.
@@ -180,6 +182,9 @@ impl<M: Machine> WriteCache<M> {
         let logs = Logs::new(count, settings.bytes, settings.division);
         let joining = client.inner.joining.begin();
         let (membership, flushes) = Membership::begin(&client, job, member).await?;
+        if client.inner.write_caches.borrow().contains_key(&membership.group()) {
+            return Err(Error::Invalid(format!("this client is already a member of the job {job}")).into());
+        }
         let inner = Rc::new(Inner {
             settings,
             membership,
@@ -259,10 +264,10 @@ impl<M: Machine> WriteCache<M> {
     ) -> Result<u64> {
         let inner = &self.inner;
         loop {
-            let over = inner.flushes.over.get();
+            let taken_part = inner.flushes.taken_part.get();
             let mut read = file.read(offset, bytes, memory, at).await?;
             // Read again: a flush in between has moved data from the logs to the disks.
-            if inner.flushes.over.get() != over {
+            if inner.flushes.taken_part.get() != taken_part {
                 continue;
             }
             // Unwritten bytes before an unflushed write are a hole.
@@ -307,7 +312,9 @@ impl<M: Machine> WriteCache<M> {
         if !inner.logs.borrow().is_empty() {
             inner.flush(Reason::Asked(None)).await?;
         }
+        let turn = inner.membership.turn_to_join().await;
         inner.membership.end(&inner.client).await?;
+        drop(turn);
         inner.failures.report_given_up()
     }
 
@@ -490,19 +497,32 @@ impl<M: Machine> Inner<M> {
     /// Requests a flush later than those that are over here, and returns its number. Rejoins the job if the coordinator
     /// does not know this member, because one of them restarted or was disconnected.
     async fn gather(self: &Rc<Self>, reason: Reason) -> Result<u32> {
-        let wanted = self.flushes.over.get() + 1;
+        let (wanted, joins) = (self.flushes.over.get() + 1, self.membership.joins());
         match self.membership.gather(&self.client, wanted, reason).await {
             Err(error) if error.is_restart() => {
-                let joining = self.client.inner.joining.begin();
-                let flushes = self.membership.renew(&self.client).await?;
-                self.flushes.over.set(flushes);
-                self.failures.forget_numbers();
-                self.enter();
-                drop(joining);
-                self.membership.gather(&self.client, flushes + 1, reason).await
+                // No other task leaves the job between the two requests.
+                let _turn = self.membership.turn_to_join().await;
+                self.rejoin(joins).await?;
+                self.membership.gather(&self.client, self.flushes.over.get() + 1, reason).await
             }
             outcome => outcome,
         }
+    }
+
+    /// Rejoins the job, unless another task has done so since this member had joined `joins` times. A second request to
+    /// join would wait for a flush that waits for this member.
+    async fn rejoin(self: &Rc<Self>, joins: u64) -> Result<()> {
+        if self.membership.joins() != joins {
+            return Ok(());
+        }
+        // A flush of the old membership would enter the barriers of a new one with the same number.
+        self.none_is_on().await;
+        let _joining = self.client.inner.joining.begin();
+        let flushes = self.membership.renew(&self.client).await?;
+        self.flushes.over.set(flushes);
+        self.failures.forget_numbers();
+        self.enter();
+        Ok(())
     }
 
     /// Registers the cache with its client as that of its group.
@@ -560,6 +580,7 @@ impl<M: Machine> Inner<M> {
             self.in_time.wait(self.machine());
         }
         self.flushes.over.set(flush);
+        self.flushes.taken_part.set(self.flushes.taken_part.get() + 1);
         self.flushes.changed.wake_all();
     }
 
