@@ -57,6 +57,8 @@ pub(crate) enum Senders {
     Member,
     /// Any member, in a collective write. Only a collective sync persists the bytes.
     AnyMember,
+    /// Only the writer, from its write cache, which keeps the bytes until a flush of the job succeeds.
+    WriteCache,
 }
 
 /// History of a file.
@@ -111,6 +113,11 @@ impl Write {
     /// Returns the end of its data, or the length that it sets.
     fn end(&self) -> u64 {
         if self.is_cut { self.bytes.start } else { self.bytes.end }
+    }
+
+    /// Returns true if it may be in the write cache only.
+    fn is_cached(&self) -> bool {
+        self.senders == Senders::WriteCache && self.settled == NEVER
     }
 
     /// Returns its byte at an offset.
@@ -316,13 +323,26 @@ impl History {
     /// Records that a call of `writer` failed: the error may report any earlier write of this process.
     pub(crate) fn disclaim(&mut self, writer: usize) {
         self.of(writer)
-            .filter(|write| write.persistent == NEVER)
+            .filter(|write| write.persistent == NEVER && !write.is_cached())
             .for_each(|write| write.is_disclaimed = true);
+    }
+
+    /// Records that writes of `writer` may have left its write cache.
+    pub(crate) fn leave_cache(&mut self, writer: usize) {
+        let cached = self.of(writer).filter(|write| write.senders == Senders::WriteCache);
+        cached.for_each(|write| write.senders = Senders::Member);
+    }
+
+    /// Records that the write cache of `writer` has discarded its writes to the file. A call has reported it.
+    pub(crate) fn lose_cached(&mut self, writer: usize) {
+        self.of(writer).filter(|write| write.is_cached()).for_each(|write| write.is_disclaimed = true);
     }
 
     /// Records that the unsent writes of `writer` were discarded, because its locks were lost. A later call reports it.
     pub(crate) fn discard(&mut self, writer: usize) {
-        self.of(writer).filter(|write| write.settled == NEVER).for_each(|write| write.is_disclaimed = true);
+        self.of(writer)
+            .filter(|write| write.settled == NEVER && !write.is_cached())
+            .for_each(|write| write.is_disclaimed = true);
     }
 
     /// Returns true if all writes that began are persistent. Then reads of the file must succeed in spite of faults.
@@ -341,7 +361,9 @@ impl History {
             true => write.accepted <= reading.started,
             false => write.settled <= reading.opened,
         };
-        is_visible && self.is_safe(write, reading, losses)
+        // A process reads its own cached writes, whatever happens to I/O nodes.
+        let is_own_cached = write.writer == reading.reader && write.is_cached() && !write.is_disclaimed;
+        is_visible && (is_own_cached || self.is_safe(write, reading, losses))
     }
 
     /// Returns true if no fault may have taken an accepted write.

@@ -37,6 +37,7 @@ impl Schedule {
             let focus = draw.one_of(&ALL);
             schedule.focus_on(focus, &mut draw);
         }
+        schedule.add_job(&mut draw);
         schedule
     }
 

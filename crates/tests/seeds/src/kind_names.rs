@@ -26,7 +26,7 @@ pub const FAULTS: [&str; 19] = [
 ];
 
 /// Names of all kinds of operations except a pause.
-pub const OPERATIONS: [&str; 21] = [
+pub const OPERATIONS: [&str; 23] = [
     "open",
     "close",
     "read",
@@ -48,6 +48,8 @@ pub const OPERATIONS: [&str; 21] = [
     "list",
     "flush names",
     "sync all",
+    "flush a job",
+    "leave a job",
 ];
 
 /// Role of the node that a fault hits, for an operation.
@@ -141,6 +143,8 @@ impl ClientOperation {
             ClientOperation::Unlock(_) => "unlock",
             ClientOperation::Pause(_) => return None,
             ClientOperation::Together(_) => "collective",
+            ClientOperation::FlushJob(_) => "flush a job",
+            ClientOperation::LeaveJob => "leave a job",
         })
     }
 }

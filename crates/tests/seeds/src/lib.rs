@@ -10,8 +10,8 @@
 //! - `kind.rs`: kinds of runs; `draw.rs`: pseudorandom numbers from a seed
 //! - `testbed.rs`: simulated machines of the runs; `crashing_nodes.rs`: I/O nodes that crash and restart
 //! - `metadata_server_crashes.rs`: clients with open files when the metadata server, or all I/O nodes, crash
-//! - `schedule.rs`: programs of clients and faults, as values; `focus.rs`: schedules that aim at rare places; `run`:
-//!   their runs; `shrink.rs`: small ones that fail
+//! - `schedule.rs`: programs of clients and faults, as values; `focus.rs`: schedules that aim at rare places;
+//!   `jobs.rs`, `job_settings.rs`: schedules with write caches; `run`: their runs; `shrink.rs`: small ones that fail
 //! - `contents.rs`, `names.rs`: histories of files and of directories, against which a run is checked
 //! - `planted.rs`: bugs that the program `planted` puts into the code, to show which of them the schedules find
 //! - `sweep.rs`: many runs on all processors, with their failures in groups
@@ -26,6 +26,8 @@ mod coverage_page;
 mod crashing_nodes;
 mod draw;
 mod focus;
+mod job_settings;
+mod jobs;
 mod kind;
 mod kind_names;
 mod marks;
@@ -41,6 +43,7 @@ mod testbed;
 
 pub use coverage::{CoverageCounts, Hit, RunCoverage, marks_line};
 pub use coverage_page::coverage_page;
+pub use job_settings::JobSettings;
 pub use kind::{Kind, errors_of_panics};
 pub use kind_names::{FAULTS, OPERATIONS, Role};
 pub use marks::marks;

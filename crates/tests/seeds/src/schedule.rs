@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::draw::Draw;
+use crate::job_settings::JobSettings;
 
 /// Number of shared files. All clients may open each of them.
 pub(crate) const SHARED: u64 = 2;
@@ -40,6 +41,9 @@ pub struct Schedule {
     pub recovers: bool,
     /// Number of operations that a client executes at a time.
     pub at_once: u64,
+    /// Job of some clients; `None` if no client has a write cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobSettings>,
     /// Collective operations, which all clients enter in this order.
     pub collectives: Vec<CollectiveAccess>,
     /// Operations of each client.
@@ -73,7 +77,8 @@ pub enum FileTarget {
     Unnamed,
 }
 
-/// Operation of a client. Operations on contents open the file unless the client has it open.
+/// Operation of a client. Operations on contents open the file unless the client has it open. A member of a job writes
+/// the shared files through its write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientOperation {
     /// Writes at an offset.
@@ -120,6 +125,10 @@ pub enum ClientOperation {
     Pause(u64),
     /// Takes part in the collective operation with this index.
     Together(usize),
+    /// Flushes the writes of all members of the job to a shared file, or to all files.
+    FlushJob(Option<u64>),
+    /// Flushes the writes of this process and leaves the job. A later write joins it again.
+    LeaveJob,
 }
 
 /// Equally long records of a client, with equal gaps between them.
@@ -192,10 +201,10 @@ pub enum Fault {
 
 impl Fault {
     /// Number of kinds of faults.
-    const KINDS: u64 = 19;
+    pub(crate) const KINDS: u64 = 19;
 
     /// Draws a fault of the kind `kind`.
-    fn drawn(kind: u64, draw: &mut Draw, io_nodes: u64, clients: u64) -> Fault {
+    pub(crate) fn drawn(kind: u64, draw: &mut Draw, io_nodes: u64, clients: u64) -> Fault {
         let (io_node, client) = (draw.below(io_nodes), draw.below(clients));
         let few = 1 + draw.below(3);
         match kind {
@@ -290,6 +299,7 @@ impl Schedule {
             send_after: draw.one_of(&[0, 1_000, 2_000_000]),
             recovers: draw.below(2) == 0,
             at_once: draw.one_of(&[1, 1, 2, 3]),
+            job: None,
             collectives,
             clients: programs,
             faults,

@@ -1,5 +1,6 @@
 //! Makes a failing schedule small: fewer clients, operations and faults, then simpler values.
 
+use crate::job_settings::JobSettings;
 use crate::kind::errors_of_panics;
 use crate::run::{BrokenLaw, run};
 use crate::schedule::{ClientOperation, Schedule};
@@ -68,7 +69,7 @@ impl Search {
     }
 
     fn simplify(&mut self) {
-        let settings: [fn(&mut Schedule); 8] = [
+        let settings: [fn(&mut Schedule); 10] = [
             |schedule| schedule.machine = "golden".into(),
             |schedule| schedule.drawn_order = false,
             |schedule| schedule.send_after = 0,
@@ -77,6 +78,8 @@ impl Search {
             |schedule| schedule.threads = 2,
             |schedule| schedule.cache_blocks = 16,
             |schedule| schedule.pages = 16,
+            |schedule| schedule.job = None,
+            |schedule| schedule.job.iter_mut().for_each(JobSettings::simplify),
         ];
         for simplify in settings {
             let mut simpler = self.best.0.clone();

@@ -68,6 +68,7 @@ impl Process {
         };
         if collective.syncs && moved.is_ok() {
             let (started, turn) = (self.now(), team.turn(team.next_turn(), TeamStep::Sync).await);
+            self.flush_cached_at(Some(&turn), file, &handle).await?;
             let synced = handle.sync_together(&turn).await;
             self.check_file(file, "a sync together", synced)?;
             self.note(file, |history, process, now| history.persist_together(process, started, now));
@@ -106,6 +107,7 @@ impl Process {
             Some(team) => Some(team.turn(team.next_turn(), TeamStep::write(settings.method)).await),
             None => None,
         };
+        self.flush_cached_at(turn.as_ref(), file, access.handle).await?;
         let memory = Memory::real(data);
         let written = access.handle.write_selected(turn.as_ref(), &access.selection, &memory, settings).await;
         self.check_file(file, "a write of records", written)?;
@@ -124,6 +126,7 @@ impl Process {
             Some(team) => (started, Some(team.turn(team.next_turn(), TeamStep::read(settings.method)).await)),
             None => (self.asked(file)?, None),
         };
+        self.flush_cached_at(turn.as_ref(), file, access.handle).await?;
         let read = access.handle.read_selected(turn.as_ref(), &access.selection, &memory, settings).await;
         let bytes = self.check_file(file, "a read of records", read)?;
         if self.world.has_fault(|fault| matches!(fault, Fault::FlipRead(_) | Fault::FlipWrite(_))) {

@@ -16,6 +16,7 @@ mod check;
 mod collectives;
 mod covering;
 mod faults;
+mod job_writes;
 mod locks;
 mod name_changes;
 mod process;
@@ -460,7 +461,10 @@ impl World {
             let settings = page_cache_settings(&world.schedule);
             let started = machine.now();
             match connect(base, &machine, &io_nodes, world.schedule.seed, settings).await {
-                Ok(tree) => Rc::new(Process::new(world, machine, client, process, tree)).work().await,
+                Ok(tree) => {
+                    let cache = world.join_job(&machine, client, tree.cache().client()).await;
+                    Rc::new(Process::new(world, machine, client, process, tree, cache)).work().await;
+                }
                 Err(error) if !world.has_faults.get() || machine.now() > world.patience_end(started) => {
                     world.break_law("failure", format!("client {client}: connecting: {error}"));
                 }

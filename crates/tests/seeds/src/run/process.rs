@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use fs::{Error, OpenTreeFile, Tree};
+use fs::{Error, OpenTreeFile, Tree, WriteCache};
 use machine::{Duration, InFlight, Machine, Payload, Permits, first_of};
 use namespace::{TreeOperation, TreeRefusal};
 use sim::SimMachine;
@@ -27,6 +27,8 @@ pub(super) struct Process {
     pub(super) client: usize,
     pub(super) process: usize,
     pub(super) tree: Tree<SimMachine>,
+    /// Write cache, if the process is a member of a job.
+    pub(super) write_cache: Option<WriteCache<SimMachine>>,
     open: RefCell<BTreeMap<usize, Open>>,
     /// True if no operation may fail, except on files that a power cut has taken.
     is_strict: Cell<bool>,
@@ -59,6 +61,7 @@ impl Process {
         client: usize,
         process: usize,
         tree: Tree<SimMachine>,
+        write_cache: Option<WriteCache<SimMachine>>,
     ) -> Process {
         Process {
             world,
@@ -66,6 +69,7 @@ impl Process {
             client,
             process,
             tree,
+            write_cache,
             open: RefCell::default(),
             is_strict: Cell::default(),
             naming: Permits::new(1),
@@ -131,6 +135,8 @@ impl Process {
             // A failure is recorded.
             let _ = self.recover().await;
         }
+        // A process without faults must leave the job, else the others' flushes fail.
+        let _ = self.leave_job().await;
     }
 
     /// Executes operations of the client until all have begun.
@@ -199,12 +205,18 @@ impl Process {
     async fn sync_each(&self) {
         for file in self.open_files() {
             let _ = self.unlock_file(file).await;
+            if self.cache_for(file).is_some() {
+                // The first flush of a file after a restart of an I/O node fails for the other members.
+                let _ = self.write_to(file, file as u64, 1).await;
+            }
             // Each handle reports failed writes.
             let handles = self.open.borrow().get(&file).map(|open| open.handles.clone());
             for handle in handles.into_iter().flatten() {
                 let _ = self.sync_through(file, &handle).await;
             }
         }
+        // Each member reports failed flushes.
+        let _ = self.flush_job(None).await;
         // As long as contents of a removed file stay because their removal failed, a sync of all files fails.
         let _ = self.tree.remove_orphans().await;
         let _ = self.sync_all().await;
@@ -241,6 +253,8 @@ impl Process {
             }
             ClientOperation::Unlock(file) => self.unlock_file(file as usize).await,
             ClientOperation::Together(index) => self.together(index).await,
+            ClientOperation::FlushJob(file) => self.flush_job(file).await,
+            ClientOperation::LeaveJob => self.leave_job().await,
             ClientOperation::Pause(time) => {
                 self.machine.sleep_until(self.machine.now() + Duration::from_micros(time)).await;
                 Ok(())
@@ -386,6 +400,9 @@ impl Process {
     }
 
     pub(super) async fn write_to(&self, file: usize, offset: u64, bytes: u64) -> Done {
+        if let Some(cache) = self.cache_for(file) {
+            return self.write_cached(cache, file, offset, bytes).await;
+        }
         let (stamp, process, now) = (self.world.stamp(), self.process, self.now());
         let begun = self.world.file(file, |file| file.begin_write(stamp, process, offset, bytes, now));
         let written = self.handle(file)?.write(offset, Payload::from(bytes_of(stamp, bytes))).await;
@@ -396,6 +413,9 @@ impl Process {
 
     async fn append(&self, target: FileTarget, bytes: u64) -> Done {
         let file = self.opened(target).await?;
+        if let Some(cache) = self.cache_for(file) {
+            return self.append_cached(cache, file, bytes).await;
+        }
         let (stamp, started) = (self.world.stamp(), self.now());
         // Until it succeeds, its offset is unknown.
         let appending = self.world.file(file, |file| file.begin_append(stamp, started));
@@ -416,7 +436,9 @@ impl Process {
         let file = self.opened(target).await?;
         let (process, now) = (self.process, self.now());
         let begun = self.world.file(file, |file| file.begin_cut(process, length, now));
-        let cut = self.handle(file)?.set_len(length).await;
+        let handle = self.handle(file)?;
+        self.flush_cached(file, &handle).await?;
+        let cut = handle.set_len(length).await;
         self.check_file(file, "setting a length", cut)?;
         self.note(file, |history, _, now| history.accept(begun, now));
         Ok(())
@@ -437,9 +459,8 @@ impl Process {
         }
         // A query by another thread raises it during the read.
         let opened = self.asked(file)?;
-        let (started, length) = (self.now(), handle.known().size);
-        let read = handle.paged().read(offset, bytes).await;
-        let data = self.check_file(file, "a read", read)?.to_vec().expect("real bytes");
+        let (started, length) = (self.now(), self.known_bytes(file, &handle).max(handle.known().size));
+        let data = self.read_bytes(file, &handle, offset, bytes).await?;
         self.note_discarded(file, &handle);
         let reading = ReadCall { reader: self.process, opened, started, ended: self.now() };
         let losses = self.world.losses.borrow().clone();
@@ -457,8 +478,9 @@ impl Process {
     }
 
     pub(super) async fn send_file(&self, file: usize) -> Done {
-        let started = self.now();
-        let sent = self.handle(file)?.flush().await;
+        let (started, handle) = (self.now(), self.handle(file)?);
+        self.flush_cached(file, &handle).await?;
+        let sent = handle.flush().await;
         self.check_file(file, "sending", sent)?;
         self.note(file, |history, process, now| history.settle(process, started, now));
         Ok(())
@@ -476,6 +498,7 @@ impl Process {
 
     async fn sync_through(&self, file: usize, handle: &OpenTreeFile<SimMachine>) -> Done {
         let started = self.now();
+        self.flush_cached(file, handle).await?;
         let synced = handle.sync().await;
         self.check_file(file, "a sync", synced)?;
         self.note(file, |history, process, now| history.persist(process, started, now));
@@ -508,15 +531,30 @@ impl Process {
         self.close_file(file, closing).await
     }
 
-    async fn close_file(&self, file: usize, open: Open) -> Done {
+    async fn close_file(&self, file: usize, mut open: Open) -> Done {
         self.world.locks.borrow_mut().retain(|held| held.process != self.process || held.file != file);
-        for handle in open.handles {
+        while let Some(handle) = open.handles.pop() {
             let started = self.now();
+            if let Err(excused) = self.flush_cached(file, &handle).await {
+                self.keep_open(file, handle, &open);
+                return Err(excused);
+            }
             let Ok(handle) = Rc::try_unwrap(handle) else { continue };
             let closed = handle.close().await;
             self.check_file(file, "a close", closed)?;
             self.note(file, |history, process, now| history.settle(process, started, now));
         }
         Ok(())
+    }
+
+    /// Keeps a handle open whose cached writes could not be flushed.
+    fn keep_open(
+        &self,
+        file: usize,
+        handle: Rc<OpenTreeFile<SimMachine>>,
+        &Open { asked, given_up, .. }: &Open,
+    ) {
+        let mut open = self.open.borrow_mut();
+        open.entry(file).or_insert(Open { handles: Vec::new(), asked, given_up }).handles.push(handle);
     }
 }
