@@ -91,7 +91,7 @@ pub(crate) struct Transfer {
     offset: u64,
     access: DiskAccess,
     state: State,
-    /// True if its node has crashed: the transfer takes its time without any effect.
+    /// True if its process has ended: the transfer takes its time without any effect.
     lost: bool,
 }
 
@@ -194,11 +194,15 @@ impl Disks {
         self.drives.iter().for_each(|drive| drive.borrow_mut().store.expect_crashes());
     }
 
-    /// Crashes the node of a disk.
-    pub(crate) fn crash(&self, disk: usize, stream: &mut RandomStream) {
+    /// Ends the effect of all transfers in flight, because the process that requested them has ended.
+    pub(crate) fn end_process(&self, disk: usize) {
         for transfer in self.transfers.borrow_mut().iter_mut() {
             transfer.lost |= transfer.disk == disk as u32;
         }
+    }
+
+    /// Crashes the node of a disk, after the end of its process.
+    pub(crate) fn crash(&self, disk: usize, stream: &mut RandomStream) {
         self.drives[disk].borrow_mut().store.crash(stream);
     }
 

@@ -60,13 +60,14 @@ impl SimMachine {
     }
 
     /// Kills the process of the node, and restarts it without any task. Its tasks are dropped and messages to it are
-    /// lost. Its peers see a disconnect and can send to it again. Its disks and its metadata store keep all changes,
-    /// which a later [`crash`](Self::crash) may still undo: the operating system has them.
+    /// lost. Its peers see a disconnect and can send to it again. Its disks and its metadata store keep all completed
+    /// changes, which a later [`crash`](Self::crash) may still undo: the operating system has them.
     ///
     /// A task of the node itself must not call this.
     pub fn kill(&self) {
         self.end();
-        let Node { world, index, metadata, .. } = &*self.node;
+        let Node { world, index, disks, metadata, .. } = &*self.node;
+        disks.iter().for_each(|disk| world.disks.end_process(disk.index()));
         world.network.reopen(*index);
         metadata.iter().for_each(Metadata::kill);
     }

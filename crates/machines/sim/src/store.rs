@@ -41,7 +41,9 @@ pub(crate) struct StoredObject {
     /// Unflushed changes, if its node may crash.
     pub(crate) unflushed: Option<Unflushed>,
     /// True if it was flushed at least once: before that, even its existence may be lost.
-    was_flushed: bool,
+    pub(crate) was_flushed: bool,
+    /// True if it has survived a crash, which proves that it is on the medium.
+    survived: bool,
     /// Runs of the object by their first block in the object.
     runs: BTreeMap<u64, BlockRun>,
     /// End of the blocks in use; runs beyond this block are reserved ahead.
@@ -147,6 +149,8 @@ impl StoredObject {
 /// Objects and free space of one disk.
 pub(crate) struct ObjectStore {
     names: BTreeMap<String, u64>,
+    /// Removed objects that a crash may restore: the removal is flushed with the next object.
+    removed: Vec<(String, u64)>,
     objects: Vec<StoredObject>,
     space: Option<Space>,
     expects_crashes: bool,
@@ -158,7 +162,13 @@ const OBJECT_BYTES_MAX: u64 = 1 << 60;
 impl ObjectStore {
     /// Returns a store on a disk with this space, or in memory without one.
     pub(crate) fn new(space: Option<Space>) -> Self {
-        ObjectStore { names: BTreeMap::new(), objects: Vec::new(), space, expects_crashes: false }
+        ObjectStore {
+            names: BTreeMap::new(),
+            removed: Vec::new(),
+            objects: Vec::new(),
+            space,
+            expects_crashes: false,
+        }
     }
 
     /// Creates an object and returns its id; `None` if the name exists.
@@ -173,6 +183,7 @@ impl ObjectStore {
             contents: Memory::phantom(OBJECT_BYTES_MAX),
             unflushed: self.expects_crashes.then(Unflushed::default),
             was_flushed: false,
+            survived: false,
             runs: BTreeMap::new(),
             asked_blocks: 0,
         });
@@ -185,29 +196,46 @@ impl ObjectStore {
         self.expects_crashes = true;
     }
 
-    /// Marks an object's name, and its changes up to this number, as flushed.
-    pub(crate) fn flushed(&mut self, id: u64, through: u64) {
+    /// Returns the number of the last change of an object, and the number of unflushed removals. A flush that begins
+    /// now includes all these changes.
+    pub(crate) fn unflushed_changes(&self, id: u64) -> (u64, usize) {
+        let changes = self.object(id).and_then(|object| object.unflushed.as_ref()).map_or(0, Unflushed::last);
+        (changes, self.removed.len())
+    }
+
+    /// Marks an object's name, its changes up to this number, and this number of removals as flushed.
+    pub(crate) fn flushed(&mut self, id: u64, (through, removals): (u64, usize)) {
         if !self.expects_crashes {
             return;
         }
+        // A concurrent flush may have included some of the removals.
+        self.removed.drain(..removals.min(self.removed.len()));
         let object = &mut self.objects[id as usize];
         object.was_flushed = true;
         object.unflushed.iter_mut().for_each(|unflushed| unflushed.flushed(through));
     }
 
     /// Applies a crash of the node: objects keep flushed data and some unflushed changes. Some never flushed objects
-    /// disappear.
+    /// disappear, and some removed objects return.
     pub(crate) fn crash(&mut self, stream: &mut RandomStream) {
+        for (name, id) in std::mem::take(&mut self.removed) {
+            if stream.below(2) == 0 && !self.names.contains_key(&name) {
+                self.names.insert(name, id);
+                // Without enough free space some of its blocks have no place, and reading them takes no time.
+                self.reserve_all(id, 0, self.objects[id as usize].bytes);
+            }
+        }
         let names: Vec<(String, u64)> = self.names.iter().map(|(name, id)| (name.clone(), *id)).collect();
         for (name, id) in names {
             let object = &mut self.objects[id as usize];
-            if !object.was_flushed && stream.below(2) == 0 {
+            if !object.was_flushed && !object.survived && stream.below(2) == 0 {
                 self.remove(&name);
             } else {
                 object.crash(stream);
-                object.was_flushed = true;
+                object.survived = true;
             }
         }
+        self.removed.clear();
     }
 
     /// Returns the object of this name.
@@ -225,6 +253,10 @@ impl ObjectStore {
         let object = &mut self.objects[id as usize];
         if let Some(space) = &mut self.space {
             std::mem::take(&mut object.runs).values().for_each(|&run| space.free(run));
+            object.asked_blocks = 0;
+        }
+        if self.expects_crashes {
+            self.removed.push((name.to_owned(), id));
         }
         true
     }

@@ -1,8 +1,8 @@
 //! Unflushed changes of a disk, and the effect of a crash on them.
 //!
 //! Changes of an object are kept in order until they are flushed, each with the data that it replaced. In a crash each
-//! change reaches the medium completely, not at all, or only with its first sectors. This models a disk that reorders
-//! its writes.
+//! change reaches the medium completely, not at all, or only with some of its sectors. This models a system and a disk
+//! that reorder their writes.
 
 use machine::Payload;
 
@@ -67,24 +67,33 @@ impl Unflushed {
     /// Selects the changes that survive a crash.
     pub(crate) fn crash(&mut self, stream: &mut RandomStream) -> CrashOutcome {
         let changes: Vec<Change> = self.changes.drain(..).map(|(_, change)| change).collect();
-        let redone = changes.iter().filter_map(|change| change.after_crash(stream)).collect();
+        let mut redone = Vec::new();
+        changes.iter().for_each(|change| change.after_crash(stream, &mut redone));
         CrashOutcome { undone: changes.into_iter().rev().collect(), redone }
     }
 }
 
 impl Change {
-    fn after_crash(&self, stream: &mut RandomStream) -> Option<SurvivingChange> {
+    /// Appends the parts of this change that survive a crash to `survivors`.
+    fn after_crash(&self, stream: &mut RandomStream, survivors: &mut Vec<SurvivingChange>) {
         match (self, stream.below(4)) {
-            (_, 0) => None,
+            (_, 0) => {}
             (Change::Write { offset, new, .. }, 1) => {
-                let sectors = stream.below(new.len().div_ceil(SECTOR_BYTES) + 1);
-                let data = new.slice(0..(sectors * SECTOR_BYTES).min(new.len()));
-                Some(SurvivingChange::Write { offset: *offset, data })
+                let end = offset + new.len();
+                let mut at = *offset;
+                while at < end {
+                    let sector_end = (at / SECTOR_BYTES + 1) * SECTOR_BYTES;
+                    let part = at - offset..sector_end.min(end) - offset;
+                    if stream.below(2) == 0 {
+                        survivors.push(SurvivingChange::Write { offset: at, data: new.slice(part) });
+                    }
+                    at = sector_end;
+                }
             }
             (Change::Write { offset, new, .. }, _) => {
-                Some(SurvivingChange::Write { offset: *offset, data: new.clone() })
+                survivors.push(SurvivingChange::Write { offset: *offset, data: new.clone() });
             }
-            (Change::Resize { bytes, .. }, _) => Some(SurvivingChange::Resize { bytes: *bytes }),
+            (Change::Resize { bytes, .. }, _) => survivors.push(SurvivingChange::Resize { bytes: *bytes }),
         }
     }
 }

@@ -12,7 +12,6 @@ use crate::disk::{DiskAccess, Drive, Transfer, no_space};
 use crate::network::own;
 use crate::random::RandomStream;
 use crate::trace::ProcessorActivity;
-use crate::unflushed::Unflushed;
 use crate::world::World;
 
 /// Disk of a simulated node.
@@ -98,6 +97,26 @@ impl Disk {
         Ok(())
     }
 
+    /// Returns `bytes` bytes at `offset` of an object in no simulated time. Bytes beyond its end are zeros.
+    ///
+    /// # Errors
+    /// Fails if the object does not exist.
+    pub fn peek(&self, object: ObjectId, offset: u64, bytes: u64) -> Result<Payload> {
+        self.check(object)?;
+        Ok(self.drive().borrow().store.object(object.0).expect("checked").get(offset, bytes))
+    }
+
+    /// Returns the length of an object in bytes, and true if it was flushed at least once.
+    ///
+    /// # Errors
+    /// Fails if the object does not exist.
+    pub fn state(&self, object: ObjectId) -> Result<(u64, bool)> {
+        self.check(object)?;
+        let drive = self.drive().borrow();
+        let stored = drive.store.object(object.0).expect("checked");
+        Ok((stored.bytes, stored.was_flushed))
+    }
+
     /// Damages `bytes` bytes at `offset` of an object. Reads of any of them fail, after the usual time of a read, until
     /// a single write covers them all.
     pub fn damage(&self, object: ObjectId, offset: u64, bytes: u64) {
@@ -142,12 +161,6 @@ impl Disk {
     fn check(&self, object: ObjectId) -> Result<()> {
         let known = self.drive().borrow().store.object(object.0).is_some();
         if known { Ok(()) } else { Err(self.not_found(&format!("number {}", object.0))) }
-    }
-
-    fn last_change(&self, object: ObjectId) -> u64 {
-        let drive = self.drive().borrow();
-        let unflushed = drive.store.object(object.0).and_then(|stored| stored.unflushed.as_ref());
-        unflushed.map_or(0, Unflushed::last)
     }
 
     async fn transfer(&self, object: ObjectId, offset: u64, access: DiskAccess) -> Result<DiskAccess> {
@@ -249,9 +262,9 @@ impl machine::Disk for Disk {
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
         self.check(object)?;
-        let last = self.last_change(object);
+        let included = self.drive().borrow().store.unflushed_changes(object.0);
         self.transfer(object, 0, DiskAccess::Flush).await?;
-        self.drive().borrow_mut().store.flushed(object.0, last);
+        self.drive().borrow_mut().store.flushed(object.0, included);
         Ok(())
     }
 
