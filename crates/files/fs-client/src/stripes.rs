@@ -421,22 +421,23 @@ impl<M: Machine> File<M> {
             let (stored, new): (BTreeSet<u32>, BTreeSet<u32>) =
                 wanted.partition(|&stripe| attachments.is_stored(stripe));
             // Never create a stripe again that was created once: it would be empty.
-            self.attach_unknown(stored.clone(), false).await?;
+            let missing = self.attach_unknown(stored, false).await?;
             self.attach_unknown(new, create).await?;
-            if let Some(index) = stored.into_iter().find(|&stripe| !attachments.is_attached(stripe)) {
+            if let Some(index) = missing.into_iter().next() {
                 let (name, count) = (self.name().to_owned(), self.striping().stripe_count());
                 return Err(Error::MissingStripe { name, index, count }.into());
             }
         }
     }
 
-    /// Opens stripes, unless they are known to be open or absent; creates missing ones with `create`.
-    async fn attach_unknown(&self, mut wanted: BTreeSet<u32>, create: bool) -> Result<()> {
-        let attachments = self.attachments();
+    /// Opens stripes, unless they are known to be open or absent; creates missing ones with `create`. Returns the lost
+    /// ones: they had been created and are missing.
+    async fn attach_unknown(&self, mut wanted: BTreeSet<u32>, create: bool) -> Result<BTreeSet<u32>> {
+        let (attachments, mut missing) = (self.attachments(), BTreeSet::new());
         let is_wanted = |stripe: &u32| attachments.is_wanted(*stripe, create);
         wanted.retain(is_wanted);
         if wanted.is_empty() {
-            return Ok(());
+            return Ok(missing);
         }
         self.find_disks(&wanted).await?;
         let _turn = attachments.asking.take().await;
@@ -461,6 +462,7 @@ impl<M: Machine> File<M> {
                             false if attachments.is_stored(stripe) => {
                                 machine::sometimes!("a stored stripe is missing");
                                 attachments.set(stripe, Attachment::Unknown);
+                                missing.insert(stripe);
                             }
                             false => attachments.set(stripe, Attachment::Absent),
                         }
@@ -473,7 +475,7 @@ impl<M: Machine> File<M> {
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        outcome
+        outcome.map(|()| missing)
     }
 
     /// Fails if none of the I/O nodes has the disk of one of these stripes. Asks for disks that no node had: their node
@@ -582,8 +584,17 @@ impl<M: Machine> File<M> {
         // Others may have created stripes since this client found none there: all existing ones change their length.
         attachments.forget_absent();
         self.retry_once(async || {
-            // A lost stripe needs no truncation.
-            self.attach_unknown((0..self.striping().stripe_count()).collect(), false).await?;
+            // Repeat after the queries: another task may have reset stripes to unknown during the wait. A lost stripe
+            // needs no truncation.
+            let mut lost = BTreeSet::new();
+            loop {
+                let unknown = |stripe: &u32| attachments.is_wanted(*stripe, false) && !lost.contains(stripe);
+                let wanted: BTreeSet<u32> = (0..self.striping().stripe_count()).filter(unknown).collect();
+                if wanted.is_empty() {
+                    break;
+                }
+                lost.extend(self.attach_unknown(wanted, false).await?);
+            }
             let attached: Vec<u32> = (0..self.striping().stripe_count())
                 .filter(|&stripe| attachments.is_attached(stripe))
                 .collect();
@@ -644,7 +655,7 @@ impl<M: Machine> File<M> {
 
     /// Looks up the stripes of the extent up to `end` that other clients may have created.
     pub(super) async fn look_for_stored(&self, end: u64) -> Result<()> {
-        self.attach_unknown(self.stripes_of(Extent::new(0, end)).collect(), false).await
+        self.attach_unknown(self.stripes_of(Extent::new(0, end)).collect(), false).await.map(drop)
     }
 
     /// Returns the readable contents of a file with damaged stripes. Missing stripes read as zeros.
