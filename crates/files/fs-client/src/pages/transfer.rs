@@ -316,6 +316,8 @@ impl<M: Machine> Inner<M> {
     /// Flushes the writes of a scope to stable storage. Records failures of this client and of the I/O nodes.
     pub(super) async fn flush(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, scope: FlushScope<'_>) {
         self.write_out(file).await;
+        // A truncation in progress has discarded writes. After it, the flush persists the truncation in their place.
+        file.cuts.begun_before().await;
         let begun = file.flushes.get();
         let _turn = file.flushing.take().await;
         // A flush that began during the wait has flushed the writes of this client.
