@@ -8,9 +8,12 @@ use machine::{Error, Payload, PayloadPiece, Result, SharedBytes, Source};
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// Bytes that stay at the same address until the system has sent or written them.
-pub(crate) enum ByteRun {
+pub enum ByteRun {
+    /// Bytes of this run only.
     Owned(Vec<u8>),
+    /// Bytes of a payload.
     Shared(SharedBytes),
+    /// Zeros.
     Zeros(&'static [u8]),
 }
 

@@ -53,7 +53,8 @@ mod runtime;
 mod settings;
 mod task;
 
-pub use disk::{Disk, OldObject, Stage};
+pub use bytes::ByteRun;
+pub use disk::{Disk, ObjectFile, ObjectOnMedium, OldObject, Stage};
 pub use machine::RealMachine;
 pub use metadata::Metadata;
 pub use net::Net;

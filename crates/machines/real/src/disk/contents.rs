@@ -3,8 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-use super::header::{Header, Refusal};
-use super::layout::{GROUP_BYTES, HEADER_BYTES, UNIT_BYTES, group_of};
+use super::header::{self, Header, Refusal};
+use super::layout::{GROUP_BYTES, HEADER_BYTES, Layout, UNIT_BYTES, group_of};
 use super::record::Record;
 use super::units::{Seal, UnitSums};
 
@@ -27,6 +27,30 @@ pub(crate) struct FoundContents {
     pub(crate) record: Record,
 }
 
+impl FoundContents {
+    /// Returns the state of an object with an empty file of these first bytes.
+    pub(super) fn of_empty(seal: Seal) -> Self {
+        let [_, record] = Record::first();
+        FoundContents { seal, bytes: 0, has_excess: false, is_cut: false, is_read_only: false, record }
+    }
+}
+
+/// Returns the first bytes of the file of an empty object, and its seal.
+///
+/// # Errors
+/// Fails if name and label are too long.
+pub(super) fn first_bytes(name: &str, label: &[u8]) -> machine::Result<(Vec<u8>, Seal)> {
+    let mut bytes = Header::encode(name, label)?;
+    let seal = Seal { layout: Layout::V3, identity: header::identity_of(&bytes) };
+    for record in Record::first() {
+        let (record, record_at) = record.encode(&seal.layout, seal.identity);
+        bytes.resize(record_at as usize, 0);
+        bytes.extend_from_slice(&record);
+    }
+    bytes.resize(seal.layout.groups as usize, 0);
+    Ok((bytes, seal))
+}
+
 /// Reads the header of an object's file, or returns the reason why the file is unusable.
 pub(super) fn read_header(file: &impl FileExt) -> io::Result<std::result::Result<Header, Refusal>> {
     let mut bytes = [0; HEADER_BYTES];
@@ -38,6 +62,24 @@ pub(super) fn read_header(file: &impl FileExt) -> io::Result<std::result::Result
         }
         Err(error) => Err(error),
     }
+}
+
+/// Reads the header and the state of the file of the object `name`, or returns the reason why the file is unusable.
+pub(super) fn read_object(
+    file: &impl FileExt,
+    file_bytes: u64,
+    name: &str,
+) -> io::Result<std::result::Result<(Header, FoundContents), Refusal>> {
+    let header = match read_header(file)? {
+        Ok(header) if header.name == name => header,
+        Ok(header) => {
+            let why = format!("it calls itself `{}`: was its file renamed?", header.name);
+            return Ok(Err(Refusal::Damaged(why)));
+        }
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let seal = Seal { layout: header.layout, identity: header.identity };
+    Ok(read_contents(file, file_bytes, seal)?.map(|contents| (header, contents)))
 }
 
 /// Reads the state of an object's file, or returns the reason why the file is unusable. Does not detect missing or

@@ -18,17 +18,14 @@ use machine::{Error, NO_DISK, NodeId, Result, Space};
 use nix::libc;
 use nix::sys::statvfs::statvfs;
 
-use super::contents::{FoundContents, read_contents, read_header};
+use super::contents::{FoundContents, first_bytes, read_header, read_object};
 use super::disk_identity;
 use super::failures::{describe, io_error, refuses_writing};
-use super::header::{self, Header, Refusal};
+use super::header::{Header, Refusal};
 use super::identity::Identity;
-use super::layout::Layout;
 use super::lock::Lock;
 use super::name::{self, Decoded, ObjectFileKind, Stage};
-use super::record::Record;
 use super::sync_failure::SyncFailure;
-use super::units::Seal;
 use crate::random::draw;
 
 /// Prefix of the names of files that are not objects yet. No object's file name begins with a dot, except that of the
@@ -209,7 +206,7 @@ impl Directory {
 
     /// Creates an object.
     pub(crate) fn create(&self, name: &str, label: &[u8]) -> Result<Found> {
-        let begin_of_file = FileStart::of(name, label)?;
+        let (bytes, seal) = first_bytes(name, label)?;
         let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
         self.check_path()?;
         if self.is_there(name, ObjectFileKind::Pending).map_err(failed)? {
@@ -225,9 +222,14 @@ impl Directory {
             made => made,
         }
         .map_err(failed)?;
-        let written = begin_of_file.write(&mut file).and_then(|()| file.metadata());
+        let written = file.write_all(&bytes).and_then(|()| file.metadata());
         match written {
-            Ok(metadata) => Ok(begin_of_file.found(file, Identity::of(&metadata))),
+            Ok(metadata) => {
+                let (layout, identity) = (seal.layout, seal.identity);
+                let header = Header { layout, name: name.to_owned(), label: label.to_vec(), identity };
+                let (identity, contents) = (Identity::of(&metadata), FoundContents::of_empty(seal));
+                Ok(Found { file, stage: Stage::Pending, is_new: true, identity, header, contents })
+            }
             Err(error) => {
                 // The remains would not be an object either.
                 let _ = fs::remove_file(&path);
@@ -304,18 +306,9 @@ impl Directory {
             return Ok(Err(not_a_file(file_type)));
         }
         let (file, is_read_only) = open_file(&path)?;
-        let header = match read_header(&file)? {
-            Ok(header) if header.name == name => header,
-            Ok(header) => {
-                let why = format!("it calls itself `{}`: was its file renamed?", header.name);
-                return Ok(Err(Refusal::Damaged(why)));
-            }
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let seal = Seal { layout: header.layout, identity: header.identity };
         let metadata = file.metadata()?;
-        let contents = match read_contents(&file, metadata.len(), seal)? {
-            Ok(contents) => FoundContents { is_read_only, ..contents },
+        let (header, contents) = match read_object(&file, metadata.len(), name)? {
+            Ok((header, contents)) => (header, FoundContents { is_read_only, ..contents }),
             Err(refusal) => return Ok(Err(refusal)),
         };
         let stage = if kind == ObjectFileKind::Published { Stage::Published } else { Stage::Pending };
@@ -396,49 +389,6 @@ impl Directory {
 fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
-}
-
-/// First bytes of the file of an object.
-struct FileStart {
-    header: Header,
-    seal: Seal,
-    bytes: Vec<u8>,
-}
-
-impl FileStart {
-    /// Returns the first bytes of the file of an empty object.
-    fn of(name: &str, label: &[u8]) -> Result<Self> {
-        let mut bytes = Header::encode(name, label)?;
-        let seal = Seal { layout: Layout::V3, identity: header::identity_of(&bytes) };
-        for record in Record::first() {
-            let (record, record_at) = record.encode(&seal.layout, seal.identity);
-            bytes.resize(record_at as usize, 0);
-            bytes.extend_from_slice(&record);
-        }
-        bytes.resize(seal.layout.groups as usize, 0);
-        let (name, label) = (name.to_owned(), label.to_vec());
-        let header = Header { layout: seal.layout, name, label, identity: seal.identity };
-        Ok(FileStart { header, seal, bytes })
-    }
-
-    /// Writes the bytes to an empty file.
-    fn write(&self, file: &mut File) -> io::Result<()> {
-        file.write_all(&self.bytes)
-    }
-
-    /// Returns the new object in a file with only these bytes.
-    fn found(self, file: File, identity: Identity) -> Found {
-        let [_, record] = Record::first();
-        let contents = FoundContents {
-            seal: self.seal,
-            bytes: 0,
-            has_excess: false,
-            is_cut: false,
-            is_read_only: false,
-            record,
-        };
-        Found { file, stage: Stage::Pending, is_new: true, identity, header: self.header, contents }
-    }
 }
 
 /// Opens a file, for reading only if it is not writable. Returns true in that case.

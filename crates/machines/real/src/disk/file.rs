@@ -19,7 +19,8 @@ use super::write_back::WriteBack;
 use crate::bytes::{ByteRun, next_batch};
 
 /// Operations of an object on its file.
-pub(crate) trait ObjectFile {
+#[expect(async_fn_in_trait, reason = "all tasks of a node run on one thread")]
+pub trait ObjectFile {
     /// Appends bytes from `position` on to `memory`, until it has `until` bytes or the file ends.
     async fn fill(&self, memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>>;
 

@@ -20,6 +20,7 @@
 //! - `older.rs`: objects of older versions.
 //! - `sync_failure.rs`: failed flushes.
 //! - `pace.rs`: modelled time.
+//! - `object_on_medium.rs`: an object on another medium, for tests.
 //!
 //! This file implements the operations of a [`machine::Disk`] with them.
 //!
@@ -39,6 +40,7 @@ mod identity;
 mod layout;
 mod lock;
 mod name;
+mod object_on_medium;
 mod objects;
 mod older;
 mod open_object;
@@ -70,9 +72,11 @@ use crate::task::{Boxed, Tasks};
 use at_once::AtOnce;
 use directory::{Directory, Found};
 pub(crate) use failures::io_error;
+pub use file::ObjectFile;
 use file::SystemFile;
 pub(crate) use identity::Identity;
 pub use name::Stage;
+pub use object_on_medium::ObjectOnMedium;
 use objects::{Access, Objects};
 pub use older::OldObject;
 use open_object::{Fault, OpenObject};
@@ -484,12 +488,7 @@ impl Inner {
     fn failure(&self, object: ObjectId, fault: Fault) -> Box<Error> {
         let objects = self.objects.borrow();
         let (name, stage) = objects.name(object).unwrap_or(("(removed)", Stage::Pending));
-        let what = self.directory.describe(name, stage);
-        let error = match fault {
-            Fault::Io(error) => io_error(&what, error),
-            Fault::Damaged(why) => Error::Damaged { what, why }.into(),
-            Fault::Other(error) => error,
-        };
+        let error = fault.of(self.directory.describe(name, stage));
         let is_damage = matches!(*error, Error::Damaged { .. });
         if !is_damage || self.known_damaged.borrow_mut().insert(object) {
             self.tasks.report_disk(&error);

@@ -10,9 +10,10 @@ use std::io;
 use std::ops::Range;
 
 use compio::buf::IoBuf;
-use machine::{Buf, Payload, Permit, Permits, RangeSet};
+use machine::{Buf, Error, Payload, Permit, Permits, RangeSet};
 
 use super::contents::FoundContents;
+use super::failures::io_error;
 use super::file::{ObjectFile, SystemFile};
 use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
 use super::record::Record;
@@ -38,6 +39,17 @@ pub(crate) enum Fault {
     Damaged(String),
     /// The operation could not start.
     Other(Box<machine::Error>),
+}
+
+impl Fault {
+    /// Converts this fault to an error of a named subject.
+    pub(crate) fn of(self, what: String) -> Box<Error> {
+        match self {
+            Fault::Io(error) => io_error(&what, error),
+            Fault::Damaged(why) => Error::Damaged { what, why }.into(),
+            Fault::Other(error) => error,
+        }
+    }
 }
 
 impl From<io::Error> for Fault {
@@ -173,7 +185,7 @@ impl<F: ObjectFile> OpenObject<F> {
         // Concurrent reads may have evicted the checksums.
         let kept = of_group(&mut kept, group).ok_or("its sums are not at hand")?;
         for (at, unit) in (offset..).step_by(UNIT).zip(data.chunks(UNIT)) {
-            let sums = *kept.sums.of(at);
+            let sums = kept.possible(at);
             let vouching = if unit.len() == UNIT {
                 self.seal.vouching(sums, at, unit)
             } else {
@@ -300,7 +312,7 @@ impl<F: ObjectFile> OpenObject<F> {
         let mut kept = self.sums.borrow_mut();
         // Concurrent reads may have used other groups since, but only the task with the permit evicts any.
         let kept = of_group(&mut kept, group_of(offset)).expect("loaded, and we have the turn");
-        let vouching = self.seal.vouching(*kept.sums.of(offset), offset, &data);
+        let vouching = self.seal.vouching(kept.possible(offset), offset, &data);
         let vouching = vouching.ok_or_else(|| Fault::Damaged(does_not_match(offset)))?;
         Ok(OldUnit { data, vouching })
     }
@@ -612,6 +624,13 @@ impl<F: ObjectFile> OpenObject<F> {
 }
 
 impl Kept {
+    /// Returns the checksums that the unit at `offset` can have now. Contents from before the writes of this
+    /// incarnation are possible only after a power cut, so here they prove that a disk has lost a write.
+    fn possible(&mut self, offset: u64) -> UnitSums {
+        let sums = *self.sums.of(offset);
+        if self.is_certain { UnitSums { flushed: sums.newest, ..sums } } else { sums }
+    }
+
     fn note_change(&mut self, sectors: Range<usize>) {
         self.changed = if self.changed.is_empty() {
             sectors
@@ -726,13 +745,14 @@ fn does_not_match(offset: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
     use std::path::Path;
 
-    use machine::NodeId;
+    use machine::{BufferPool, NodeId};
 
     use super::super::at_once::AtOnce;
     use super::super::directory::Directory;
-    use super::super::for_runtime;
+    use super::super::{for_runtime, name};
     use super::*;
     use crate::Driver;
 
@@ -759,6 +779,25 @@ mod tests {
             // Like a concurrent read, which needs no permit.
             assert!(stored.has_sums(1));
             assert_eq!(stored.old_unit(0).await.expect("it is whole").data, [1; UNIT]);
+        });
+    }
+
+    /// The system accepts the write, and the medium keeps the data of the last flush.
+    #[test]
+    fn a_write_that_the_disk_lost_is_detected_before_the_next_flush() {
+        on_a_directory(async |place, directory| {
+            let stored = stored(place, directory.create("object", b"").expect("a new object"));
+            let path = place.join(name::encode("object", name::ObjectFileKind::New));
+            let write = async |byte| stored.write(0, &Payload::from(vec![byte; UNIT])).await.expect("room");
+            write(1).await;
+            stored.flush().await.expect("a working disk");
+            let before = std::fs::read(&path).expect("ours");
+            write(2).await;
+            let at = Layout::V3.in_file(0) as usize..Layout::V3.in_file(UNIT_BYTES) as usize;
+            let file = std::fs::File::options().write(true).open(&path).expect("ours");
+            file.write_all_at(&before[at.clone()], at.start as u64).expect("room");
+            let read = stored.read(0, BufferPool::new(UNIT_BYTES).take(UNIT_BYTES).await).await;
+            assert!(matches!(read, Err(Fault::Damaged(_))));
         });
     }
 }
