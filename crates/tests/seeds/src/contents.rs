@@ -269,12 +269,18 @@ impl History {
         }
     }
 
-    /// Records that the lock of `writer` on `bytes`, which it got at `locked`, has ended: I/O nodes reject its unsent
+    /// Records the end of the lock that `writer` had on `bytes` at the times `locked`: I/O nodes reject its unsent
     /// writes under the lock. Collective writes ignore locks.
-    pub(crate) fn fence(&mut self, writer: usize, bytes: &Range<u64>, locked: EventTime, now: EventTime) {
+    pub(crate) fn fence(
+        &mut self,
+        writer: usize,
+        bytes: &Range<u64>,
+        locked: Range<EventTime>,
+        now: EventTime,
+    ) {
         let is_under_lock = |write: &&mut Write| {
             write.senders == Senders::Writer
-                && write.started >= locked
+                && locked.contains(&write.started)
                 && bytes.start <= write.bytes.start
                 && write.bytes.end <= bytes.end
         };
@@ -632,7 +638,7 @@ mod tests {
         let mut history = History::new();
         let late = history.begin_write(1, 1, 0, 10, 10);
         history.accept(late, 11);
-        history.fence(1, &(0..10), 5, 30);
+        history.fence(1, &(0..10), 5..NEVER, 30);
         let next = history.begin_write(2, 2, 0, 10, 31);
         history.accept(next, 32);
         history.settle(2, 33, 40);

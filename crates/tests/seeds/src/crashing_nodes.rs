@@ -3,26 +3,33 @@
 use std::cell::Cell;
 
 use fs::{IoNodeSettings, serve};
-use machine::{Disk, Error, Machine, NodeId};
+use machine::{Error, Machine, NodeId};
 use promises::faulty::{Faults, Faulty};
 use sim::SimMachine;
 
-use crate::draw::Draw;
-use crate::testbed::BLOCK;
+use crate::formatted::{FormattedNode, MediumFaults};
 
 /// All I/O nodes of a simulated machine, serving, each with faults on demand.
 pub(crate) struct CrashingNodes {
     io_nodes: Vec<SimMachine>,
-    faulty: Vec<Faulty<SimMachine>>,
+    formatted: Vec<FormattedNode>,
+    faulty: Vec<Faulty<FormattedNode>>,
     settings: IoNodeSettings,
     /// Number of incarnations of all nodes so far.
     started: Cell<u64>,
 }
 
 impl CrashingNodes {
-    pub(crate) fn start(io_nodes: Vec<SimMachine>, settings: IoNodeSettings) -> CrashingNodes {
-        let faulty = Faulty::all(io_nodes.clone());
-        let nodes = CrashingNodes { io_nodes, faulty, settings, started: Cell::new(0) };
+    /// Starts the I/O nodes. If `is_formatted`, their disks have the format of real disks.
+    pub(crate) fn start(
+        io_nodes: Vec<SimMachine>,
+        settings: IoNodeSettings,
+        is_formatted: bool,
+    ) -> CrashingNodes {
+        let formatted: Vec<FormattedNode> =
+            io_nodes.iter().map(|node| FormattedNode::new(node.clone(), is_formatted)).collect();
+        let faulty = Faulty::all(formatted.clone());
+        let nodes = CrashingNodes { io_nodes, formatted, faulty, settings, started: Cell::new(0) };
         nodes.faulty.iter().for_each(|node| nodes.serve(node));
         nodes
     }
@@ -58,23 +65,21 @@ impl CrashingNodes {
 
     /// Damages stored data of one of them, drawn from a seed.
     pub(crate) async fn damage(&self, io_node: usize, seed: u64) -> machine::Result<()> {
-        let (disk, mut draw) = (&self.io_nodes[io_node].disks()[0], Draw::of(seed));
-        let names = disk.list().await?;
-        if names.is_empty() {
-            return Ok(());
-        }
-        let object = disk.open(&names[draw.below(names.len() as u64) as usize]).await?;
-        let block = draw.below(object.bytes.div_ceil(BLOCK).max(1));
-        disk.damage(object.id, block * BLOCK + draw.below(BLOCK), 1);
-        Ok(())
+        self.formatted[io_node].disk().damage(seed).await
+    }
+
+    /// Returns the faults of the medium of a node.
+    pub(crate) fn medium(&self, io_node: usize) -> &MediumFaults {
+        self.formatted[io_node].disk().faults()
     }
 
     fn restart(&self, io_node: usize) {
         self.faults(io_node).restart();
+        self.formatted[io_node].restart();
         self.serve(&self.faulty[io_node]);
     }
 
-    fn serve(&self, node: &Faulty<SimMachine>) {
+    fn serve(&self, node: &Faulty<FormattedNode>) {
         self.started.set(self.started.get() + 1);
         let incarnation = self.started.get();
         let settings = IoNodeSettings { incarnation, ..self.settings.clone() };

@@ -3,7 +3,7 @@
 use crate::schedule::{ClientOperation, Fault};
 
 /// Names of all kinds of faults.
-pub const FAULTS: [&str; 19] = [
+pub const FAULTS: [&str; 21] = [
     "power cut",
     "kill",
     "kill of a client",
@@ -23,6 +23,8 @@ pub const FAULTS: [&str; 19] = [
     "bit flip before a write",
     "damaged data",
     "clock jump",
+    "lost write",
+    "misdirected write",
 ];
 
 /// Names of all kinds of operations except a pause.
@@ -112,6 +114,8 @@ impl Fault {
             Fault::FlipRead(_) => "bit flip after a read",
             Fault::FlipWrite(_) => "bit flip before a write",
             Fault::Damage(..) => "damaged data",
+            Fault::LoseWrite(_) => "lost write",
+            Fault::MisdirectWrite(_) => "misdirected write",
             Fault::JumpClock(..) => "clock jump",
         }
     }

@@ -8,7 +8,8 @@
 //! thousand runs are part of all tests (`tests/seeds.rs`); the program `seeds` continues until it is stopped.
 //!
 //! - `kind.rs`: kinds of runs; `draw.rs`: pseudorandom numbers from a seed
-//! - `testbed.rs`: simulated machines of the runs; `crashing_nodes.rs`: I/O nodes that crash and restart
+//! - `testbed.rs`: simulated machines of the runs; `crashing_nodes.rs`: I/O nodes that crash and restart;
+//!   `formatted.rs`: their disks in the format of real disks
 //! - `metadata_server_crashes.rs`: clients with open files when the metadata server, or all I/O nodes, crash
 //! - `schedule.rs`: programs of clients and faults, as values; `focus.rs`: schedules that aim at rare places;
 //!   `jobs.rs`, `job_settings.rs`: schedules with write caches; `run`: their runs; `shrink.rs`: small ones that fail
@@ -26,6 +27,7 @@ mod coverage_page;
 mod crashing_nodes;
 mod draw;
 mod focus;
+mod formatted;
 mod job_settings;
 mod jobs;
 mod kind;

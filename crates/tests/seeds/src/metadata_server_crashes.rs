@@ -117,7 +117,7 @@ fn run<T: 'static>(
     let [client, looker] = [0, 1].map(|index| simulation.compute_nodes()[index].clone());
     let io_nodes = simulation.io_nodes().to_vec();
     let test = async move {
-        let nodes = CrashingNodes::start(io_nodes, settings);
+        let nodes = CrashingNodes::start(io_nodes, settings, false);
         let tree = tree_of(base, &client, &nodes.names(), seed).await?;
         let file = make_synced(&tree, "file", BYTES).await?;
         test(Crashing { tree, looker, nodes, seed }, file).await

@@ -41,6 +41,9 @@ pub struct Schedule {
     pub recovers: bool,
     /// Number of operations that a client executes at a time.
     pub at_once: u64,
+    /// True if the I/O nodes store objects in the format of real disks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub formatted: bool,
     /// Job of some clients; `None` if no client has a write cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobSettings>,
@@ -197,11 +200,15 @@ pub enum Fault {
     Damage(u64, u64),
     /// The clock of an I/O node jumps ahead by this number of milliseconds.
     JumpClock(u64, u64),
+    /// The next write to the medium of an I/O node succeeds, but changes nothing.
+    LoseWrite(u64),
+    /// The next write to the medium of an I/O node changes another place.
+    MisdirectWrite(u64),
 }
 
 impl Fault {
     /// Number of kinds of faults.
-    pub(crate) const KINDS: u64 = 19;
+    pub(crate) const KINDS: u64 = 21;
 
     /// Draws a fault of the kind `kind`.
     pub(crate) fn drawn(kind: u64, draw: &mut Draw, io_nodes: u64, clients: u64) -> Fault {
@@ -226,6 +233,8 @@ impl Fault {
             15 => Fault::BlockBetween(io_node, draw.below(io_nodes), drawn_time(draw, 24)),
             16 => Fault::Isolate(client, drawn_time(draw, 24)),
             17 => Fault::Damage(io_node, draw.below(1 << 32)),
+            18 => Fault::LoseWrite(io_node),
+            19 => Fault::MisdirectWrite(io_node),
             _ => Fault::JumpClock(io_node, draw.below(20_000)),
         }
     }
@@ -299,6 +308,7 @@ impl Schedule {
             send_after: draw.one_of(&[0, 1_000, 2_000_000]),
             recovers: draw.below(2) == 0,
             at_once: draw.one_of(&[1, 1, 2, 3]),
+            formatted: draw.below(2) == 0,
             job: None,
             collectives,
             clients: programs,

@@ -69,7 +69,7 @@ impl Search {
     }
 
     fn simplify(&mut self) {
-        let settings: [fn(&mut Schedule); 10] = [
+        let settings: [fn(&mut Schedule); 11] = [
             |schedule| schedule.machine = "golden".into(),
             |schedule| schedule.drawn_order = false,
             |schedule| schedule.send_after = 0,
@@ -78,6 +78,7 @@ impl Search {
             |schedule| schedule.threads = 2,
             |schedule| schedule.cache_blocks = 16,
             |schedule| schedule.pages = 16,
+            |schedule| schedule.formatted = false,
             |schedule| schedule.job = None,
             |schedule| schedule.job.iter_mut().for_each(JobSettings::simplify),
         ];

@@ -36,7 +36,7 @@
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
 //!   fuzz, prerequisites            nothing of ours; tests only depend on them
 //!   promises                       fs; its tests also sim, real, experiment, node
-//!   seeds                          promises, page, sim and fs; nothing depends on it
+//!   seeds                          promises, page, sim, real and fs; nothing depends on it
 //!   starfish (crates/command/cli)  anything; nothing depends on it
 //!   python                         the crates with Python bindings; nothing depends on it
 //! ```
@@ -210,7 +210,18 @@ const ARROWS: [(&str, &[&str]); 52] = [
     ("replacement", &[]),
     (
         "seeds",
-        &["description", "fs", "interruption", "layout", "machine", "namespace", "page", "promises", "sim"],
+        &[
+            "description",
+            "fs",
+            "interruption",
+            "layout",
+            "machine",
+            "namespace",
+            "page",
+            "promises",
+            "real",
+            "sim",
+        ],
     ),
     ("promises", &["fs", "layout", "machine", "namespace", "trace"]),
     ("statistics", &[]),

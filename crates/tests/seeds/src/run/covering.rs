@@ -118,6 +118,8 @@ impl World {
             | Fault::FlipRead(io_node)
             | Fault::FlipWrite(io_node)
             | Fault::Damage(io_node, _)
+            | Fault::LoseWrite(io_node)
+            | Fault::MisdirectWrite(io_node)
             | Fault::JumpClock(io_node, _) => {
                 let node = self.nodes.node((io_node % self.nodes.count()) as usize).node();
                 if self.overlaps.metadata_server.get() == Some(node) {

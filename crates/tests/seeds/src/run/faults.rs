@@ -126,6 +126,14 @@ impl World {
                     Ok(())
                 });
             }
+            Fault::LoseWrite(victim) => {
+                self.note_pending_loss();
+                add(&self.nodes.medium(io_node(victim)).lost_writes, 1);
+            }
+            Fault::MisdirectWrite(victim) => {
+                self.note_pending_loss();
+                add(&self.nodes.medium(io_node(victim)).misdirected_writes, 1);
+            }
             Fault::JumpClock(victim, time) => {
                 // Later locks and leases are affected, too.
                 let jumped = &self.nodes.faults(io_node(victim)).jumped;
@@ -185,7 +193,7 @@ impl World {
     /// Ends the faults that operations have not met.
     fn end_pending_faults(&self) {
         for io_node in 0..self.nodes.count() as usize {
-            let faults = self.nodes.faults(io_node);
+            let (faults, medium) = (self.nodes.faults(io_node), self.nodes.medium(io_node));
             let pending = [
                 &faults.failing_writes,
                 &faults.failing_flushes,
@@ -194,6 +202,8 @@ impl World {
                 &faults.failing_removals,
                 &faults.flipped_reads,
                 &faults.flipped_writes,
+                &medium.lost_writes,
+                &medium.misdirected_writes,
             ];
             pending.into_iter().for_each(|pending| pending.set(0));
         }

@@ -4,6 +4,7 @@ use fs::{LockMode, LockRange};
 
 use super::Held;
 use super::process::{Done, Process};
+use crate::contents::NEVER;
 use crate::schedule::{Fault, FileTarget};
 
 impl Process {
@@ -51,7 +52,10 @@ impl Process {
             }
             // That lock has ended: its owner can change nothing under it.
             let ended = other.range.first..other.range.last + 1;
-            self.world.file(file, |file| file.fence(other.process, &ended, other.since, since));
+            // The owner may have released it during the queries, and then written without it.
+            let is_listed = |held: &Held| held.process == other.process && held.since == other.since;
+            let until = if self.world.locks.borrow().iter().any(is_listed) { NEVER } else { since };
+            self.world.file(file, |file| file.fence(other.process, &ended, other.since..until, since));
         }
         // The owner of a lock sees all data written under earlier ones.
         let asked = self.now();

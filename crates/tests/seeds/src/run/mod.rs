@@ -181,7 +181,7 @@ pub fn observe(schedule: &Schedule, log: Option<fn(&str)>) -> RunResult {
     let coverage = Rc::new(RefCell::new(RunCoverage::default()));
     let covered = coverage.clone();
     let test = async move {
-        let nodes = CrashingNodes::start(io_nodes, io_node_settings(&schedule));
+        let nodes = CrashingNodes::start(io_nodes, io_node_settings(&schedule), schedule.formatted);
         let world = Rc::new(World::new(schedule, nodes, clients, checker, log));
         world.set_up().await?;
         (0..world.schedule.clients.len()).for_each(|client| world.start_process(client, 0));
@@ -337,9 +337,11 @@ impl World {
         self.has_fault(|fault| matches!(fault, Fault::FlipRead(_)))
     }
 
-    /// Returns true if stored data may be damaged: they stay so until they are written again.
+    /// Returns true if stored data may be damaged or lost: they stay so until they are written again.
     fn has_damage(&self) -> bool {
-        self.has_fault(|fault| matches!(fault, Fault::Damage(..)))
+        self.has_fault(|fault| {
+            matches!(fault, Fault::Damage(..) | Fault::LoseWrite(_) | Fault::MisdirectWrite(_))
+        })
     }
 
     /// Returns true if the schedule has such a fault.

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use fs::{Error, OpenTreeFile, Tree, WriteCache};
+use fs::{Error, FailureKind, OpenTreeFile, Tree, WriteCache};
 use machine::{Duration, InFlight, Machine, Payload, Permits, first_of};
 use namespace::{TreeOperation, TreeRefusal};
 use sim::SimMachine;
@@ -90,8 +90,12 @@ impl Process {
     pub(super) fn check<T>(&self, what: &str, result: fs::Result<T>) -> Done<T> {
         result.map_err(|error| {
             self.world.log(|| format!("client {}: {what}: {error}", self.client));
-            let is_loss =
-                matches!(*error, Error::MissingStripe { .. }) || error.is_refused(TreeRefusal::Removed);
+            // A power cut may damage a unit of the format that was written since the last flush.
+            let is_damage = self.world.schedule.formatted && error.is_remote(FailureKind::Damaged);
+            // Another member of a job passes on only the text of a missing stripe.
+            let is_missing = matches!(*error, Error::MissingStripe { .. })
+                || error.to_string().contains("is missing on all");
+            let is_loss = is_missing || error.is_refused(TreeRefusal::Removed) || is_damage;
             if self.is_strict.get() && !(is_loss && self.world.cuts.get() > 0) {
                 self.world.break_law("recovery", format!("client {}: {what}: {error}", self.client));
             }
