@@ -322,15 +322,21 @@ impl<M: Machine> OpenTreeFile<M> {
         self.paged.write(0, Payload::empty()).await?;
         let _turn = self.state.appending.take().await;
         self.note_given_up();
-        let (number, bytes, after) = (self.number(), data.len(), self.state.unknown_end());
-        let offset = match self.tree.perform(TreeOperation::Append { number, bytes, after }).await? {
-            TreeAnswer::Appended { offset, inode } => {
-                self.note_newest(inode).await?;
-                offset
+        let (number, bytes) = (self.number(), data.len());
+        let offset = loop {
+            let append = TreeOperation::Append { number, bytes, after: self.state.unknown_end() };
+            let TreeAnswer::Appended { offset, inode } = self.tree.perform(append).await? else {
+                return Err(unexpected(self.tree.metadata_server()));
+            };
+            let runs = self.tree.new_runs();
+            self.note_newest(inode).await?;
+            self.wait_for_appends_before(offset).await?;
+            if self.tree.new_runs() == runs {
+                break offset;
             }
-            _ => return Err(unexpected(self.tree.metadata_server())),
+            // A power cut at the metadata server during the wait: it may assign the same range to another client.
+            machine::sometimes!("an assigned range is lost before the append");
         };
-        self.wait_for_appends_before(offset).await?;
         self.write(offset, data).await?;
         self.tree.publish(&self.state);
         Ok(offset)

@@ -149,7 +149,12 @@ impl<M: Machine> Tree<M> {
     /// Returns the number of events after which earlier answers of the metadata server may no longer hold: disconnects,
     /// and new incarnations of its store.
     pub(super) fn crashes(&self) -> u64 {
-        self.disconnects() + self.inner.unflushed_names.durability.new_runs(self.metadata_server())
+        self.disconnects() + self.new_runs()
+    }
+
+    /// Returns the number of new incarnations of the metadata server's store, as far as its answers show.
+    pub(super) fn new_runs(&self) -> u64 {
+        self.inner.unflushed_names.durability.new_runs(self.metadata_server())
     }
 
     /// Records the incarnation of the metadata server's store in an answer, and the change that was made, if it must be
